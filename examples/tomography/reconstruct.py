@@ -16,14 +16,17 @@ from pathlib import Path
 import numpy as np
 from exchanges import Array, Dense, Exchange, Flat, Indices, Sparse
 from mpi4py import MPI
+from numpy.typing import NDArray
 from objects import OBJECTS
-from projector import Geometry
+from projector import Geometry, height_of_strips
 from scipy.sparse import csr_array
+from volumes import job_of, ranks_a_host
 
 from palmette.compose.factoring import Factoring
 from palmette.compose.sparse import positions
 
 WAYS = ("allreduce", "alltoallv", "palmette")
+ORDERS = ("auto", "hilbert", "strips")
 
 
 @dataclass
@@ -54,12 +57,19 @@ class Problem:
         near = self.timed("exchanging", lambda: self.exchange.spread(y))
         return self.timed("projecting", lambda: self.transposed @ near)
 
-    def dot_of_cells(self, a: Array, b: Array) -> float:
-        return float(self.comm.allreduce(float(np.vdot(a.astype("f8"), b))))
+    def dots_of_cells(self, a: Array, b: Array) -> NDArray[np.float64]:
+        """Return the scalar product of each slice."""
+        return self.comm.allreduce(np.einsum("ij,ij->j", a.astype("f8"), b))
 
-    def dot_of_rays(self, a: Array, b: Array) -> float:
-        here = float(np.vdot(a.astype("f8"), b))
-        return here if self.exchange.replicated else float(self.comm.allreduce(here))
+    def dots_of_rays(self, a: Array, b: Array) -> NDArray[np.float64]:
+        here = np.einsum("ij,ij->j", a.astype("f8"), b)
+        return here if self.exchange.replicated else self.comm.allreduce(here)
+
+    def norm_of_cells(self, a: Array) -> float:
+        return float(self.dots_of_cells(a, a).sum() ** 0.5)
+
+    def norm_of_rays(self, a: Array) -> float:
+        return float(self.dots_of_rays(a, a).sum() ** 0.5)
 
 
 def sirt(problem: Problem, b: Array, cells: int, iterations: int) -> tuple[Array, list[float]]:
@@ -69,29 +79,37 @@ def sirt(problem: Problem, b: Array, cells: int, iterations: int) -> tuple[Array
     across = problem.back(np.ones_like(b))
     rays, columns = (np.where(some > 1e-6, 1 / np.maximum(some, 1e-6), 0) for some in (along, across))
     x = np.zeros((cells, width), dtype=np.float32)
-    norm, residuals = problem.dot_of_rays(b, b) ** 0.5, []
+    norm, residuals = problem.norm_of_rays(b), []
     for _ in range(iterations):
         rest = b - problem.forward(x)
-        residuals.append(problem.dot_of_rays(rest, rest) ** 0.5 / norm)
+        residuals.append(problem.norm_of_rays(rest) / norm)
         x += columns * problem.back((rays * rest).astype(np.float32))
     return x, residuals
 
 
 def cgls(problem: Problem, b: Array, cells: int, iterations: int) -> tuple[Array, list[float]]:
-    """Return the cells' values by conjugate gradients on the normal equations, and the relative residuals."""
+    """Return the cells' values by conjugate gradients on the normal equations, and the relative residuals.
+
+    Each slice has its own steps, and slopes are made orthogonal to all earlier ones: rounding, which differs between
+    the ways to exchange, would lead them apart after few iterations otherwise.
+    """
     x = np.zeros((cells, b.shape[1]), dtype=np.float32)
-    rest, norm = b.copy(), problem.dot_of_rays(b, b) ** 0.5
+    rest, norm = b.copy(), problem.norm_of_rays(b)
     step = slope = problem.back(rest)
-    length, residuals = problem.dot_of_cells(slope, slope), []
+    length, residuals = problem.dots_of_cells(slope, slope), []
+    earlier: list[Array] = []
     for _ in range(iterations):
-        residuals.append(problem.dot_of_rays(rest, rest) ** 0.5 / norm)
+        residuals.append(problem.norm_of_rays(rest) / norm)
+        earlier.append((slope / length**0.5).astype(np.float32))
         seen = problem.forward(step)
-        by = length / problem.dot_of_rays(seen, seen)
-        x += np.float32(by) * step
-        rest -= np.float32(by) * seen
+        by = (length / problem.dots_of_rays(seen, seen)).astype(np.float32)
+        x += by * step
+        rest -= by * seen
         slope = problem.back(rest)
-        before, length = length, problem.dot_of_cells(slope, slope)
-        step = slope + np.float32(length / before) * step
+        for one in earlier:
+            slope -= problem.dots_of_cells(one, slope).astype(np.float32) * one
+        before, length = length, problem.dots_of_cells(slope, slope)
+        step = slope + (length / before).astype(np.float32) * step
     return x, residuals
 
 
@@ -111,11 +129,25 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--tile", type=int, default=1, help="side of the sinogram's tiles; palmette's blocks are made of"
     )
+    parser.add_argument(
+        "--order",
+        choices=ORDERS,
+        default="auto",
+        help="of the volume's tiles; auto: Hilbert's where hosts have a power of two of ranks, else strips",
+    )
     parser.add_argument("--factoring", help="palmette's, such as 'method=ring,direct,direct pipeline=4'")
     parser.add_argument("--measure", type=int, default=0, help="rounds of exchanges alone, the ways in turns")
     parser.add_argument("--picture", type=Path, help="PNG of the middle slice: truth, reconstruction (needs Pillow)")
     parser.add_argument("--json", type=Path, help="write figures here")
     return parser.parse_args()
+
+
+def tile_order(order: str, ranks: int) -> tuple[str, int]:
+    """Return the order for so many ranks a host, and how many ranks strips are high; 0: Hilbert's order."""
+    high = height_of_strips(ranks)
+    if order == "auto":
+        return ("strips" if high else "hilbert"), high
+    return order, 0 if order == "hilbert" else high or max(1, round(ranks**0.5))
 
 
 def exchange_by(way: str, comm: MPI.Comm, geometry: Geometry, touched: Indices, asked: argparse.Namespace) -> Exchange:
@@ -164,8 +196,8 @@ def adjoint_error(problem: Problem, cells: int, width: int) -> float:
     x = random.random((cells, width), dtype=np.float32)
     everywhere = np.random.default_rng(0).random((problem.geometry.rays, 1), dtype=np.float32)
     y = np.repeat(everywhere[problem.exchange.kept], width, axis=1)
-    forth = problem.dot_of_rays(problem.forward(x), y)
-    return abs(forth - problem.dot_of_cells(x, problem.back(y))) / abs(forth)
+    forth = problem.dots_of_rays(problem.forward(x), y).sum()
+    return float(abs(forth - problem.dots_of_cells(x, problem.back(y)).sum()) / abs(forth))
 
 
 def picture(file: Path, truth: Array, found: Array) -> None:
@@ -182,12 +214,18 @@ def main() -> int:
     asked = arguments()
     comm = MPI.COMM_WORLD
     geometry = Geometry(asked.cells, asked.angles, asked.tile)
-    row, column = geometry.cells_of(positions(comm)[comm.rank], comm.size)
+    job = job_of(comm)
+    order, high = tile_order(asked.order, ranks_a_host(job))
+    row, column = geometry.cells_of(positions(comm)[comm.rank], comm.size, high)
     touched, matrix = geometry.matrix(row, column)
     truth = OBJECTS[asked.object](asked.cells, asked.slices)
     mine = truth[row, column]
     problems: dict[str, Problem] = {}
-    figures: dict[str, object] = {"ranks": comm.size, **{k: v for k, v in vars(asked).items() if k in NUMBERS}}
+    figures: dict[str, object] = {
+        "ranks": comm.size,
+        "order": order,
+        **{k: v for k, v in vars(asked).items() if k in NUMBERS},
+    }
     results: dict[str, Array] = {}
     for way in asked.by.split(","):
         if way not in WAYS:
@@ -203,7 +241,7 @@ def main() -> int:
         problem.seconds.update(projecting=0.0, exchanging=0.0)
         found, residuals = SOLVERS[asked.method](problem, b, len(row), asked.iterations)
         results[way] = found
-        error = (problem.dot_of_cells(found - mine, found - mine) / problem.dot_of_cells(mine, mine)) ** 0.5
+        error = problem.norm_of_cells(found - mine) / problem.norm_of_cells(mine)
         seconds = {what: comm.allreduce(value, MPI.MAX) for what, value in problem.seconds.items()}
         figures[way] = {"residuals": residuals, "error": error, "adjoint": wrong, "planned_s": planned, **seconds}
         if comm.rank == 0:
@@ -212,8 +250,8 @@ def main() -> int:
                 f"{way:10} residual {residuals[-1]:.2e}, error {error:.2e}, adjoint to {wrong:.0e}; {spent}", flush=True
             )
     first = next(iter(results.values()))
-    apart = max(problem.dot_of_cells(found - first, found - first) for found in results.values()) ** 0.5
-    figures["apart"] = apart = apart / problem.dot_of_cells(first, first) ** 0.5
+    apart = max(problem.norm_of_cells(found - first) for found in results.values()) / problem.norm_of_cells(first)
+    figures["apart"] = apart
     if comm.rank == 0 and len(results) > 1:
         print(f"the ways differ by {apart:.1e} of the volume's norm")
     if asked.measure:
