@@ -9,7 +9,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from volumes import Volumes, of_allreduce, of_messages, of_sparse_sum
 
+from palmette import _core
 from palmette.compose.factoring import Factoring
 from palmette.compose.sparse import BoundSum, SparseSum
 
@@ -26,6 +28,10 @@ class Exchange(Protocol):
     """Ray of each row of values here."""
     replicated: bool
     """Whether all ranks keep all rays."""
+
+    def volumes(self, job: _core.Job) -> Volumes | None:
+        """Return what crosses between groups of the job in one sum and one spread; on rank 0. Collective."""
+        ...
 
     def sum(self, partial: Array) -> Array:
         """Return the sums of all ranks' partial rows."""
@@ -44,6 +50,9 @@ class Dense:
     def __init__(self, comm: MPI.Comm, touched: Indices, rays: int, width: int) -> None:
         self.comm, self.rows, self.kept = comm, touched, np.arange(rays)
         self.all, self.sums = (np.zeros((rays, width), dtype=np.float32) for _ in range(2))
+
+    def volumes(self, job: _core.Job) -> Volumes | None:
+        return of_allreduce(job, self.all.nbytes)
 
     def sum(self, partial: Array) -> Array:
         self.all[self.rows] = partial
@@ -73,6 +82,10 @@ class Flat:
         self.touching = np.empty((len(touched), width), dtype=np.float32)
         self.owning = np.empty((len(arriving), width), dtype=np.float32)
 
+    def volumes(self, job: _core.Job) -> Volumes | None:
+        sizes = self.comm.gather(self.counts[0] * self.touching.itemsize)
+        return of_messages(job, np.array(sizes)) if sizes else None
+
     def sum(self, partial: Array) -> Array:
         self.comm.Alltoallv([partial, self.counts[0]], [self.owning, self.counts[1]])
         return self.adding @ self.owning
@@ -91,12 +104,17 @@ class Sparse:
     def __init__(
         self, comm: MPI.Comm, touched: Indices, bounds: Indices, width: int, coarsen: int, factoring: Factoring | None
     ) -> None:
+        self.comm, self.bounds, self.factoring = comm, bounds, factoring
         owned = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
         self.exchange = SparseSum(comm, touched=touched, owned=owned, width=width, coarsen=coarsen, factoring=factoring)
         self.rows, self.kept = self.exchange.order, self.exchange.mine
         self.partial = np.zeros((len(self.rows), width), dtype=np.float32)
         self.values = np.zeros((len(self.kept), width), dtype=np.float32)
         self.bound: BoundSum = self.exchange.bind(self.partial, self.values)
+
+    def volumes(self, job: _core.Job) -> Volumes | None:
+        rows = self.comm.gather(self.rows)
+        return of_sparse_sum(job, rows, self.bounds, self.partial[:1].nbytes, self.factoring) if rows else None
 
     def sum(self, partial: Array) -> Array:
         self.partial[:] = partial

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from exchanges import Array, Dense, Exchange, Flat, Indices, Sparse
@@ -20,12 +22,14 @@ from numpy.typing import NDArray
 from objects import OBJECTS
 from projector import Geometry, height_of_strips
 from scipy.sparse import csr_array
-from volumes import job_of, ranks_a_host
+from volumes import Volumes, ranks_a_host
 
+from palmette import _core
 from palmette.compose.factoring import Factoring
 from palmette.compose.sparse import positions
 
 WAYS = ("allreduce", "alltoallv", "palmette")
+PLURAL = {"node": "hosts", "leaf": "leaves"}
 ORDERS = ("auto", "hilbert", "strips")
 
 
@@ -142,6 +146,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def job_of(comm: MPI.Comm) -> _core.Job:
+    """Return the ranks on hosts as the MPI names them, and on leaves where PALMETTE_TOPOLOGY tells of these hosts.
+
+    PALMETTE_FAKE_HOSTS pretends hosts here as it does for palmette. Collective.
+    """
+    pretended = os.environ.get("PALMETTE_FAKE_HOSTS", "").split(",")
+    name = pretended[comm.rank % len(pretended)] or MPI.Get_processor_name()
+    hosts = comm.allgather(f"h{name}" if name.isdecimal() else name)
+    if file := os.environ.get("PALMETTE_TOPOLOGY"):
+        return _core.Job.on_hosts(_core.Machine.from_file(file), hosts)
+    numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+    return _core.Job.from_groups(["node"], [[numbers[host]] for host in hosts])
+
+
 def tile_order(order: str, ranks: int) -> tuple[str, int]:
     """Return the order for so many ranks a host, and how many ranks strips are high; 0: Hilbert's order."""
     high = height_of_strips(ranks)
@@ -159,6 +177,16 @@ def exchange_by(way: str, comm: MPI.Comm, geometry: Geometry, touched: Indices, 
         return Flat(comm, touched, bounds, asked.slices)
     factoring = Factoring.parse(asked.factoring) if asked.factoring else None
     return Sparse(comm, touched, bounds, asked.slices, geometry.tile**2, factoring)
+
+
+def crossing(way: str, volumes: Volumes) -> str:
+    """Return the line about bytes between hosts and the like."""
+    least = "at least " if way == "allreduce" else ""
+    parts = (
+        f"{one['sum'] / 1e6:.3f} + {one['spread'] / 1e6:.3f} MB between {PLURAL.get(level, level)}"
+        for level, one in volumes.items()
+    )
+    return f"{'':10} sum + spread: {least}{', '.join(parts)}" if volumes else f"{'':10} one host: nothing leaves it"
 
 
 def in_rows_of(exchange: Exchange, touched: Indices, matrix: csr_array) -> csr_array:
@@ -221,7 +249,7 @@ def main() -> int:
     truth = OBJECTS[asked.object](asked.cells, asked.slices)
     mine = truth[row, column]
     problems: dict[str, Problem] = {}
-    figures: dict[str, object] = {
+    figures: dict[str, Any] = {
         "ranks": comm.size,
         "order": order,
         **{k: v for k, v in vars(asked).items() if k in NUMBERS},
@@ -243,12 +271,15 @@ def main() -> int:
         results[way] = found
         error = problem.norm_of_cells(found - mine) / problem.norm_of_cells(mine)
         seconds = {what: comm.allreduce(value, MPI.MAX) for what, value in problem.seconds.items()}
+        volumes = exchange.volumes(job)
         figures[way] = {"residuals": residuals, "error": error, "adjoint": wrong, "planned_s": planned, **seconds}
+        figures[way]["volumes"] = volumes
         if comm.rank == 0:
             spent = ", ".join(f"{what} {value:.2f} s" for what, value in {"planned in": planned, **seconds}.items())
             print(
                 f"{way:10} residual {residuals[-1]:.2e}, error {error:.2e}, adjoint to {wrong:.0e}; {spent}", flush=True
             )
+            print(crossing(way, volumes or {}), flush=True)
     first = next(iter(results.values()))
     apart = max(problem.norm_of_cells(found - first) for found in results.values()) / problem.norm_of_cells(first)
     figures["apart"] = apart
@@ -257,7 +288,7 @@ def main() -> int:
     if asked.measure:
         figures["measured"] = measured(problems, asked.measure, asked.slices)
         if comm.rank == 0:
-            for way, times in figures["measured"].items():  # type: ignore[attr-defined]
+            for way, times in figures["measured"].items():
                 print(f"{way:10} " + ", ".join(f"{what} {np.median(s) * 1e3:.1f} ms" for what, s in times.items()))
     gathered = comm.gather((row, column, found))
     if comm.rank == 0:

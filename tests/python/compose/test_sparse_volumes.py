@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from palmette import _core
+
 from ..conftest import ROOT
 
 
@@ -109,3 +111,20 @@ def test_six_ranks_a_host_save_58_percent_exactly_and_60_in_tiles(study: ModuleT
     for tiles, wanted in ((1, 0.58), (4, 0.60)):
         counted = study.volume(case, "strips", touched, tiles)
         assert counted.saved() >= wanted
+
+
+def test_the_plans_of_a_sparse_sum_put_on_the_network_what_unions_of_hosts_touch(study: ModuleType) -> None:
+    volumes = importlib.import_module("volumes")
+    touched = study.footprints(study.parts_of(study.Case("", 16, 32, 24, tuple(range(16))), "hilbert"), 32, 24)
+    hosts = np.arange(16) // 3
+    job = _core.Job.from_groups(["node"], [[host] for host in hosts.tolist()])
+    owner = np.arange(24 * 32) // 48
+    rows = [np.flatnonzero(one) for one in touched.reshape(16, -1)]
+    flat, summed = study.crossing(touched, owner, hosts)
+    assert volumes.of_sparse_sum(job, rows, np.arange(17) * 48, 8, None) == {
+        "node": {"sum": 8 * summed, "spread": 8 * summed}
+    }
+    sizes = np.array([np.bincount(owner[some], minlength=16) * 8 for some in rows])
+    assert volumes.of_messages(job, sizes) == {"node": {"sum": 8 * flat, "spread": 8 * flat}}
+    assert volumes.of_allreduce(job, 1000) == {"node": {"sum": 2 * 5 * 1000, "spread": 0}}
+    assert volumes.ranks_a_host(job) == 3
