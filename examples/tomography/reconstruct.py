@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,23 +44,50 @@ class Problem:
     matrix: csr_array
     """Rows as the exchange has them."""
     transposed: csr_array
+    parts: int
+    """That slices are exchanged in."""
     seconds: dict[str, float] = field(default_factory=lambda: {"projecting": 0.0, "exchanging": 0.0})
 
-    def timed(self, what: str, make: Callable[[], Array]) -> Array:
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
         began = time.perf_counter()
-        made = make()
+        yield
         self.seconds[what] += time.perf_counter() - began
-        return made
+
+    def part_of(self, array: Array, part: int) -> Array:
+        width = array.shape[1] // self.parts
+        return np.ascontiguousarray(array[:, part * width : (part + 1) * width])
 
     def forward(self, x: Array) -> Array:
-        """Return the projections of all ranks' cells, of the rays that this rank keeps."""
-        partial = self.timed("projecting", lambda: self.matrix @ x)
-        return self.timed("exchanging", lambda: self.exchange.sum(partial)).copy()
+        """Return the projections of all ranks' cells, of the rays that this rank keeps.
+
+        While a part's rays travel, the next part is projected.
+        """
+        for part in range(self.parts):
+            with self.timed("projecting"):
+                partial = self.matrix @ self.part_of(x, part)
+            with self.timed("exchanging"):
+                for earlier in range(part):
+                    self.exchange.progress(earlier)
+                self.exchange.start_sum(part, partial)
+        with self.timed("exchanging"):
+            return np.concatenate([self.exchange.finish_sum(part) for part in range(self.parts)], axis=1)
 
     def back(self, y: Array) -> Array:
-        """Return the adjoint, of this rank's cells."""
-        near = self.timed("exchanging", lambda: self.exchange.spread(y))
-        return self.timed("projecting", lambda: self.transposed @ near)
+        """Return the adjoint, of this rank's cells; later parts travel while a part is projected back."""
+        with self.timed("exchanging"):
+            pieces = [self.part_of(y, part) for part in range(self.parts)]
+            for part, piece in enumerate(pieces):
+                self.exchange.start_spread(part, piece)
+        out = []
+        for part in range(self.parts):
+            with self.timed("exchanging"):
+                near = self.exchange.finish_spread(part)
+                for later in range(part + 1, self.parts):
+                    self.exchange.progress(later)
+            with self.timed("projecting"):
+                out.append(self.transposed @ near)
+        return np.concatenate(out, axis=1)
 
     def dots_of_cells(self, a: Array, b: Array) -> NDArray[np.float64]:
         """Return the scalar product of each slice."""
@@ -127,6 +155,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cells", type=int, default=64, help="cells a side of a slice, and bins of the detector")
     parser.add_argument("--angles", type=int, default=96)
     parser.add_argument("--slices", type=int, default=16)
+    parser.add_argument("--parts", type=int, default=1, help="of the slices: one travels while the next is projected")
     parser.add_argument("--method", choices=sorted(SOLVERS), default="cgls")
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--by", default=",".join(WAYS), help="ways to exchange, in this order")
@@ -143,7 +172,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--measure", type=int, default=0, help="rounds of exchanges alone, the ways in turns")
     parser.add_argument("--picture", type=Path, help="PNG of the middle slice: truth, reconstruction (needs Pillow)")
     parser.add_argument("--json", type=Path, help="write figures here")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.parts < 1 or asked.slices % asked.parts:
+        parser.error(f"--parts {asked.parts}: it must divide the {asked.slices} slices")
+    return asked
 
 
 def job_of(comm: MPI.Comm) -> _core.Job:
@@ -170,13 +202,14 @@ def tile_order(order: str, ranks: int) -> tuple[str, int]:
 
 def exchange_by(way: str, comm: MPI.Comm, geometry: Geometry, touched: Indices, asked: argparse.Namespace) -> Exchange:
     """Make one of the three."""
+    width = asked.slices // asked.parts
     bounds = np.array([geometry.owned(rank, comm.size)[0] for rank in range(comm.size)] + [geometry.rays])
     if way == "allreduce":
-        return Dense(comm, touched, geometry.rays, asked.slices)
+        return Dense(comm, touched, geometry.rays, width, asked.parts)
     if way == "alltoallv":
-        return Flat(comm, touched, bounds, asked.slices)
+        return Flat(comm, touched, bounds, width, asked.parts)
     factoring = Factoring.parse(asked.factoring) if asked.factoring else None
-    return Sparse(comm, touched, bounds, asked.slices, geometry.tile**2, factoring)
+    return Sparse(comm, touched, bounds, width, asked.parts, geometry.tile**2, factoring)
 
 
 def crossing(way: str, volumes: Volumes) -> str:
@@ -199,19 +232,24 @@ def in_rows_of(exchange: Exchange, touched: Indices, matrix: csr_array) -> csr_a
 
 
 def measured(problems: dict[str, Problem], rounds: int, width: int) -> dict[str, dict[str, list[float]]]:
-    """Return seconds of each round's sum and spread on the slowest rank, the ways in turns after a barrier."""
+    """Return seconds of each round's sum and spread of all parts, on the slowest rank, the ways in turns after a
+    barrier.
+    """
     out: dict[str, dict[str, list[float]]] = {way: {"sum": [], "spread": []} for way in problems}
     for number in range(rounds + 1):
         for way, problem in problems.items():
-            exchange, comm = problem.exchange, problem.comm
-            partial = np.ones((len(exchange.rows), width), dtype=np.float32)
-            values = np.ones((len(exchange.kept), width), dtype=np.float32)
-            runs: tuple[tuple[str, Callable[[Array], Array], Array], ...]
-            runs = (("sum", exchange.sum, partial), ("spread", exchange.spread, values))
-            for what, run, given in runs:
+            exchange, comm, parts = problem.exchange, problem.comm, range(problem.parts)
+            for what, start, finish, rows in (
+                ("sum", exchange.start_sum, exchange.finish_sum, exchange.rows),
+                ("spread", exchange.start_spread, exchange.finish_spread, exchange.kept),
+            ):
+                given = np.ones((len(rows), width // problem.parts), dtype=np.float32)
                 comm.Barrier()
                 began = time.perf_counter()
-                run(given)
+                for part in parts:
+                    start(part, given)
+                for part in parts:
+                    finish(part)
                 spent = comm.allreduce(time.perf_counter() - began, MPI.MAX)
                 if number:
                     out[way][what].append(spent)
@@ -261,7 +299,7 @@ def main() -> int:
         began = time.perf_counter()
         exchange = exchange_by(way, comm, geometry, touched, asked)
         own = in_rows_of(exchange, touched, matrix)
-        problem = problems[way] = Problem(comm, geometry, exchange, own, csr_array(own.T))
+        problem = problems[way] = Problem(comm, geometry, exchange, own, csr_array(own.T), asked.parts)
         planned = comm.allreduce(time.perf_counter() - began, MPI.MAX)
         # What is measured is the projection itself: no noise, and the same matrix.
         b = problem.forward(mine)
@@ -302,7 +340,7 @@ def main() -> int:
     return 0 if apart < 1e-5 else 1
 
 
-NUMBERS = ("object", "cells", "angles", "slices", "method", "iterations", "tile", "factoring")
+NUMBERS = ("object", "cells", "angles", "slices", "parts", "method", "iterations", "tile", "factoring")
 
 if __name__ == "__main__":
     sys.exit(main())
