@@ -97,7 +97,7 @@ class Dense:
 
 
 class Flat:
-    """MPI_Alltoallv: each rank sends what it touches to the owners, which add it up; several parts by MPI_Ialltoallv."""
+    """MPI_Alltoallv: each rank sends what it touches to the owners, which add it up; parts by MPI_Ialltoallv."""
 
     replicated = False
 
