@@ -170,7 +170,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--factoring", help="palmette's, such as 'method=ring,direct,direct pipeline=4'")
     parser.add_argument("--measure", type=int, default=0, help="rounds of exchanges alone, the ways in turns")
-    parser.add_argument("--picture", type=Path, help="PNG of the middle slice: truth, reconstruction (needs Pillow)")
+    parser.add_argument("--picture", type=Path, help="PNG of four slices: truth, reconstruction (needs Pillow)")
     parser.add_argument("--json", type=Path, help="write figures here")
     asked = parser.parse_args()
     if asked.parts < 1 or asked.slices % asked.parts:
@@ -267,12 +267,14 @@ def adjoint_error(problem: Problem, cells: int, width: int) -> float:
 
 
 def picture(file: Path, truth: Array, found: Array) -> None:
-    """Write the middle slice of both, side by side."""
+    """Write up to four slices, evenly through the volume: the truth above its reconstruction."""
     from PIL import Image
 
-    middle = truth.shape[2] // 2
-    both = np.concatenate([truth[:, :, middle], found[:, :, middle]], axis=1)
-    Image.fromarray((np.clip(both / truth.max(), 0, 1) * 255).astype(np.uint8)).save(file)
+    slices = truth.shape[2]
+    shown = ((np.arange(min(4, slices)) + 0.5) / min(4, slices) * slices).astype(int)
+    rows = [np.concatenate([volume[:, :, number] for number in shown], axis=1) for volume in (truth, found)]
+    grey = (np.clip(np.concatenate(rows) / truth.max(), 0, 1) * 255).astype(np.uint8)
+    Image.fromarray(grey).save(file, format="png", optimize=True)
 
 
 def main() -> int:
