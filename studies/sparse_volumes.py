@@ -10,6 +10,7 @@ Usage: sparse_volumes.py [OUTPUT.json]
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def parts_of(case: Case, order: str) -> NDArray[np.float64]:
     if order == "strips":
         parts: NDArray[np.float64] = strips(case.ranks, round((case.ranks / len(set(case.hosts))) ** 0.5))
         return parts
-    side = round(case.ranks**0.5)
+    side = math.isqrt(case.ranks)
     if side * side != case.ranks or side & (side - 1):
         raise ValueError(f"{case.ranks} ranks: expected a power of four")
     column, row = hilbert(side).T

@@ -26,6 +26,7 @@ from scipy.sparse import csr_array
 from volumes import Volumes, ranks_a_host
 
 from palmette import _core
+from palmette.compose import ComposeError
 from palmette.compose.factoring import Factoring
 from palmette.compose.sparse import positions
 
@@ -91,11 +92,13 @@ class Problem:
 
     def dots_of_cells(self, a: Array, b: Array) -> NDArray[np.float64]:
         """Return the scalar product of each slice."""
-        return self.comm.allreduce(np.einsum("ij,ij->j", a.astype("f8"), b))
+        total: NDArray[np.float64] = self.comm.allreduce(np.einsum("ij,ij->j", a.astype("f8"), b))
+        return total
 
     def dots_of_rays(self, a: Array, b: Array) -> NDArray[np.float64]:
-        here = np.einsum("ij,ij->j", a.astype("f8"), b)
-        return here if self.exchange.replicated else self.comm.allreduce(here)
+        here: NDArray[np.float64] = np.einsum("ij,ij->j", a.astype("f8"), b)
+        total: NDArray[np.float64] = here if self.exchange.replicated else self.comm.allreduce(here)
+        return total
 
     def norm_of_cells(self, a: Array) -> float:
         return float(self.dots_of_cells(a, a).sum() ** 0.5)
@@ -175,6 +178,8 @@ def arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.parts < 1 or asked.slices % asked.parts:
         parser.error(f"--parts {asked.parts}: it must divide the {asked.slices} slices")
+    if asked.tile < 1 or asked.cells % asked.tile or asked.angles % asked.tile:
+        parser.error(f"--tile {asked.tile}: it must divide {asked.cells} cells and {asked.angles} angles")
     return asked
 
 
@@ -345,4 +350,7 @@ def main() -> int:
 NUMBERS = ("object", "cells", "angles", "slices", "parts", "method", "iterations", "tile", "factoring")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (ComposeError, _core.Error) as error:
+        sys.exit(f"reconstruct.py: {error}")
