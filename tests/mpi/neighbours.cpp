@@ -285,7 +285,8 @@ int main(int argc, char** argv) {
         Graph graph = kind == 0   ? random_grid(shared, MPI_COMM_WORLD)
                       : kind == 1 ? random_old_graph(shared, MPI_COMM_WORLD)
                                   : random_graph(shared, own, MPI_COMM_WORLD);
-        for (long call = 0; call < calls; ++call) one_call(shared, own, graph, blocking || call == 0, outcome, number++);
+        for (long call = 0; call < calls; ++call)
+            one_call(shared, own, graph, blocking || call == 0, outcome, number++);
         MPI_Comm_free(&graph.comm);
     }
     const int status = outcome.close(MPI_COMM_WORLD);
