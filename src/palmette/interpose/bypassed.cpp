@@ -35,7 +35,7 @@ bool is_switched_off() {
 
 /// At the end of the process: only then is it certain that no call will be intercepted.
 __attribute__((destructor)) void warn_if_bypassed() {
-    if (init_was_ours.load() || is_switched_off() || !mpi::is_first_process()) return;
+    if (init_was_ours.load() || api_was_used.load() || is_switched_off() || !mpi::is_first_process()) return;
     if (!mpi::is_ours(nullptr)) return;
     int initialized = 0;
     if (PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized) return;

@@ -59,6 +59,7 @@ template <class Do>
 int guarded(Do what) {
     // Other operations are progressed meanwhile, and may invoke the program's MPI callbacks.
     const palmette::interpose::Guard guard;
+    palmette::interpose::api_was_used.store(true, std::memory_order_relaxed);
     try {
         last_error().clear();
         return what();

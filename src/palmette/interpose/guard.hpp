@@ -30,6 +30,8 @@ class Guard {
 extern constinit std::atomic<bool> is_up;
 /// MPI_Init or MPI_Init_thread was intercepted.
 extern constinit std::atomic<bool> init_was_ours;
+/// The program called functions of palmette.h: it needn't have been preloaded.
+extern constinit std::atomic<bool> api_was_used;
 bool start_late();
 
 /// True when the runtime is up. A program that only opened sessions never called MPI_Init: the runtime is started at

@@ -13,6 +13,7 @@ namespace palmette::interpose {
 constinit thread_local bool inside = false;
 constinit std::atomic<bool> is_up{false};
 constinit std::atomic<bool> init_was_ours{false};
+constinit std::atomic<bool> api_was_used{false};
 
 bool start_late() {
     int initialized = 0;
