@@ -70,7 +70,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
             text,
             out,
         ],
-        "sparse_size": [pointer, longs, longs, longs, longs],
+        "sparse_size": [pointer, longs, longs, longs, longs, longs],
         "sparse_rows": [pointer, longs, longs],
         "sparse_plan": [pointer, number, out],
         "positions": [handle["Comm"], numbers],

@@ -120,9 +120,9 @@ void Factory::edges(std::int32_t me, const Placed& placed, std::int32_t stripe, 
     }
 }
 
-std::vector<std::int32_t> Factory::ranks_of(std::int32_t phase, const Primitive& primitive) const {
+void Factory::messages_of(std::int32_t phase, const Primitive& primitive,
+                          const std::function<void(Rank from, Rank to)>& visit) const {
     const Placed where = placed(phase, primitive);
-    std::vector<std::int32_t> out;
     std::vector<Edge> messages;
     for (std::int32_t stripe = 0; stripe < factoring_.stripes; ++stripe) {
         // All ranks of a route are reached from the root along its messages.
@@ -131,12 +131,17 @@ std::vector<std::int32_t> Factory::ranks_of(std::int32_t phase, const Primitive&
         for (std::size_t i = 0; i < reached.size(); ++i) {
             messages.clear();
             edges(reached[i], where, stripe, messages);
-            for (const Edge& edge : messages)
+            for (const Edge& edge : messages) {
+                if (edge.sends) visit(job_.rank_at({reached[i]}), job_.rank_at({edge.peer}));
                 if (known.insert(edge.peer).second) reached.push_back(edge.peer);
+            }
         }
-        out.insert(out.end(), reached.begin(), reached.end());
     }
-    for (std::int32_t& position : out) position = job_.rank_at({position}).value;
+}
+
+std::vector<std::int32_t> Factory::ranks_of(std::int32_t phase, const Primitive& primitive) const {
+    std::vector<std::int32_t> out{primitive.root.value};
+    messages_of(phase, primitive, [&](Rank from, Rank to) { out.push_back(from.value), out.push_back(to.value); });
     std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "palmette/compose/composition.hpp"
@@ -50,6 +51,9 @@ class Factory {
     /// `balance`: over all ranks together their sum is zero if all agree on every message's blocks; only local
     /// compositions need that.
     Program program(Rank rank, std::uint64_t* balance = nullptr) const;
+    /// Visits the messages of one block of a primitive of a phase, stripe by stripe: sender and receiver.
+    void messages_of(std::int32_t phase, const Primitive& primitive,
+                     const std::function<void(Rank from, Rank to)>& visit) const;
     /// All ranks that take part in a primitive of a phase: its own, and those that relay. Ascending.
     std::vector<std::int32_t> ranks_of(std::int32_t phase, const Primitive& primitive) const;
     /// The programs of all ranks, with the contract that the verifier proves them against.

@@ -1,6 +1,7 @@
 #include "palmette/compose/sparse.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -8,6 +9,38 @@
 #include "palmette/base/error.hpp"
 
 namespace palmette::compose {
+
+std::vector<int> offsets_of(const Words& counts) {
+    std::vector<int> out;
+    std::int64_t total = 0;
+    for (const std::int64_t count : counts) {
+        out.push_back(static_cast<int>(total));
+        total += count;
+        if (total > std::numeric_limits<int>::max())
+            base::fail("this rank and the others would exchange ", total,
+                       " numbers or more about indices; raise coarsen");
+    }
+    return out;
+}
+
+std::vector<Words> runs_by_owner(Words touched, const Words& bounds) {
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (const std::int64_t index : touched)
+        if (index < 0 || index >= bounds.back())
+            base::fail("index ", index, " is touched, outside of 0 to ", bounds.back() - 1);
+    std::vector<Words> out(bounds.size() - 1);
+    std::size_t owner = 0;
+    for (std::size_t i = 0; i < touched.size();) {
+        while (touched[i] >= bounds[owner + 1]) ++owner;
+        std::size_t end = i + 1;
+        while (end < touched.size() && touched[end] == touched[end - 1] + 1 && touched[end] < bounds[owner + 1]) ++end;
+        out[owner].push_back(touched[i]);
+        out[owner].push_back(static_cast<std::int64_t>(end - i));
+        i = end;
+    }
+    return out;
+}
 
 std::int64_t Signature::count() const {
     std::int64_t total = 0;
@@ -18,7 +51,7 @@ std::int64_t Signature::count() const {
 std::vector<Signature> signatures(const std::vector<std::pair<std::int32_t, Interval>>& touched, Interval owned,
                                   std::int64_t coarsen) {
     // Where ranks come and go, in units of `coarsen` indices.
-    struct Edge {
+    struct Change {
         std::int64_t unit;
         bool comes;
         std::int32_t rank;
@@ -31,34 +64,34 @@ std::vector<Signature> signatures(const std::vector<std::pair<std::int32_t, Inte
     std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
         return std::tuple(a.first, a.second.first) < std::tuple(b.first, b.second.first);
     });
-    std::vector<Edge> edges;
+    std::vector<Change> changes;
     for (const auto& [rank, run] : runs) {
-        if (!edges.empty() && edges.back().rank == rank && run.first <= edges.back().unit) {
-            edges.back().unit = std::max(edges.back().unit, run.end());
+        if (!changes.empty() && changes.back().rank == rank && run.first <= changes.back().unit) {
+            changes.back().unit = std::max(changes.back().unit, run.end());
             continue;
         }
-        edges.push_back({run.first, true, rank});
-        edges.push_back({run.end(), false, rank});
+        changes.push_back({run.first, true, rank});
+        changes.push_back({run.end(), false, rank});
     }
-    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.unit < b.unit; });
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.unit < b.unit; });
 
     std::vector<Signature> out;
     std::map<std::vector<std::int32_t>, std::size_t> known;
     std::set<std::int32_t> here;
-    for (std::size_t i = 0; i < edges.size();) {
-        const std::int64_t unit = edges[i].unit;
-        for (; i < edges.size() && edges[i].unit == unit; ++i) {
-            if (edges[i].comes)
-                here.insert(edges[i].rank);
+    for (std::size_t i = 0; i < changes.size();) {
+        const std::int64_t unit = changes[i].unit;
+        for (; i < changes.size() && changes[i].unit == unit; ++i) {
+            if (changes[i].comes)
+                here.insert(changes[i].rank);
             else
-                here.erase(edges[i].rank);
+                here.erase(changes[i].rank);
         }
         if (here.empty()) continue;
         std::vector<std::int32_t> contributors(here.begin(), here.end());
         const auto [at, fresh] = known.try_emplace(contributors, out.size());
         if (fresh) out.push_back({std::move(contributors), {}});
         const std::int64_t first = std::max(owned.first, unit * coarsen);
-        const std::int64_t end = std::min(owned.end(), edges[i].unit * coarsen);
+        const std::int64_t end = std::min(owned.end(), changes[i].unit * coarsen);
         std::vector<Interval>& indices = out[at->second].indices;
         if (!indices.empty() && indices.back().end() == first)
             indices.back().count += end - first;
@@ -82,14 +115,14 @@ std::vector<Interval> runs_of(const std::vector<std::int32_t>& ranks) {
     return out;
 }
 
-void write_runs(std::vector<std::int64_t>& out, const std::vector<Interval>& runs) {
+void write_runs(Words& out, const std::vector<Interval>& runs) {
     out.push_back(static_cast<std::int64_t>(runs.size()));
     for (const Interval& run : runs) out.push_back(run.first), out.push_back(run.count);
 }
 
 }  // namespace
 
-void write(std::vector<std::int64_t>& out, std::int64_t number, const Signature& signature, bool indices) {
+void write(Words& out, std::int64_t number, const Signature& signature, bool indices) {
     out.push_back(number);
     out.push_back(signature.count());
     write_runs(out, runs_of(signature.contributors));
@@ -120,6 +153,28 @@ void read(Rank owner, const std::int64_t* words, std::int64_t count, std::vector
         block.indices = next_runs();
         out.push_back(std::move(block));
     }
+}
+
+Composition owners_composition(std::int32_t ranks, const std::vector<Signature>& signatures, Rank owner,
+                               const Operation& operation) {
+    std::vector<SparseBlock> known;
+    for (const Signature& one : signatures)
+        known.push_back({std::ssize(known), owner, one.count(), RankSet::of(one.contributors), {}});
+    return sparse_composition(ranks, std::ssize(known), known, 1, 1, operation, false);
+}
+
+std::vector<Words> blocks_by_rank(const std::vector<Signature>& signatures, std::int64_t first_number,
+                                  const Composition& composition, const Factory& factory) {
+    std::vector<Words> out(static_cast<std::size_t>(composition.ranks()));
+    composition.visit([&](std::int32_t phase, const Primitive& primitive) {
+        const std::int64_t block = primitive.blocks.first;
+        for (const std::int32_t rank : factory.ranks_of(phase, primitive)) {
+            const bool needs_indices = rank == primitive.root.value || primitive.others.contains(rank);
+            write(out[static_cast<std::size_t>(rank)], first_number + block,
+                  signatures[static_cast<std::size_t>(block)], needs_indices);
+        }
+    });
+    return out;
 }
 
 Composition sparse_composition(std::int32_t ranks, std::int64_t blocks, const std::vector<SparseBlock>& known,

@@ -9,8 +9,20 @@
 #include <vector>
 
 #include "palmette/compose/composition.hpp"
+#include "palmette/compose/factor.hpp"
 
 namespace palmette::compose {
+
+/// What ranks tell each other while they plan.
+using Words = std::vector<std::int64_t>;
+
+/// Where each rank's part of a message to or from all begins, by MPI's ints. Throws base::Error that names `coarsen`
+/// where they don't suffice.
+std::vector<int> offsets_of(const Words& counts);
+
+/// What a rank tells each owner: the runs of the indices that it touches, as first index and count. Owner r has
+/// bounds[r] to bounds[r + 1] - 1. Throws base::Error on an index outside of all ranges.
+std::vector<Words> runs_by_owner(Words touched, const Words& bounds);
 
 /// The indices of one owner that have the same contributors.
 struct Signature {
@@ -34,8 +46,15 @@ struct SparseBlock {
     std::vector<Interval> indices;  ///< where the rank contributes to it or owns it
 };
 
+/// An owner's blocks by themselves, numbered from 0: their sum, with a byte for each index.
+Composition owners_composition(std::int32_t ranks, const std::vector<Signature>& signatures, Rank owner,
+                               const Operation& operation);
+/// What an owner tells each rank: the blocks that it takes part in. `factory`: of the owner's composition.
+std::vector<Words> blocks_by_rank(const std::vector<Signature>& signatures, std::int64_t first_number,
+                                  const Composition& composition, const Factory& factory);
+
 /// Appends the form in which an owner tells a block; `indices`: whether the reader needs them.
-void write(std::vector<std::int64_t>& out, std::int64_t number, const Signature& signature, bool indices);
+void write(Words& out, std::int64_t number, const Signature& signature, bool indices);
 /// Appends the blocks that an owner told. Throws base::Error where the words are none.
 void read(Rank owner, const std::int64_t* words, std::int64_t count, std::vector<SparseBlock>& out);
 

@@ -250,13 +250,14 @@ PALMETTE_API int palmette_sparse_make(const int64_t* touched, int64_t count, int
 }
 
 PALMETTE_API int palmette_sparse_size(const palmette_sparse* sparse, int64_t* partial, int64_t* mine, int64_t* blocks,
-                                      int64_t* known) {
+                                      int64_t* known, int64_t* coarsen) {
     return guarded([&] {
         const auto& made = *non_null(sparse, "sparse").made;
         non_null(partial, "partial") = static_cast<std::int64_t>(made.partial_rows().size());
         non_null(mine, "mine") = static_cast<std::int64_t>(made.own_rows().size());
         non_null(blocks, "blocks") = made.blocks();
         non_null(known, "known") = made.known_blocks();
+        non_null(coarsen, "coarsen") = made.coarsen();
         return MPI_SUCCESS;
     });
 }

@@ -70,14 +70,14 @@ int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, c
  * `touched`, in any order, and owns the indices `first` to `end` - 1; all ranges together are 0 to the number of
  * indices, in order of ranks. An index has `width` elements of `type`. Contributors are told apart for `coarsen`
  * consecutive indices at a time: with more than 1 blocks are fewer, and zeros travel for indices that a rank doesn't
- * touch. `factoring` as below. */
+ * touch; 0: the power of two that is fastest by the model of the job's machine. `factoring` as above. */
 int palmette_sparse_make(const int64_t* touched, int64_t count, int64_t first, int64_t end, int width,
                          MPI_Datatype type, MPI_Op op, int64_t coarsen, MPI_Comm comm, const char* factoring,
                          palmette_sparse** out);
-/* How many rows (of `width` elements) this rank has in the buffers `partial` and `mine`; how many blocks there are, and
- * how many this rank knows of. */
+/* How many rows (of `width` elements) this rank has in the buffers `partial` and `mine`; how many blocks there are,
+ * and how many this rank knows of; `coarsen` as given or chosen. */
 int palmette_sparse_size(const palmette_sparse* sparse, int64_t* partial, int64_t* mine, int64_t* blocks,
-                         int64_t* known);
+                         int64_t* known, int64_t* coarsen);
 /* The index of each row. Those of `partial` that this rank doesn't touch, which `coarsen` adds, must be zero; indices
  * that no rank touches are in no `mine`. */
 int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_t* mine);

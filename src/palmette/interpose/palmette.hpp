@@ -175,7 +175,7 @@ class SparseSum {
         std::vector<std::int64_t> touched;  ///< indices, in any order
         std::int64_t first = 0, end = 0;    ///< owned
         int width = 1;                      ///< elements of an index
-        std::int64_t coarsen = 1;
+        std::int64_t coarsen = 1;           ///< 0: by the model
     };
     /// Collective. Throws Error on all ranks if it fails on one of them.
     SparseSum(const Request& request, MPI_Datatype type, MPI_Op op, MPI_Comm comm, const std::string& factoring = "") {
@@ -185,7 +185,7 @@ class SparseSum {
                                    factoring.c_str(), &made));
         made_.reset(made);
         std::int64_t partial = 0, mine = 0;
-        check(palmette_sparse_size(made, &partial, &mine, &blocks_, &known_blocks_));
+        check(palmette_sparse_size(made, &partial, &mine, &blocks_, &known_blocks_, &coarsen_));
         partial_rows_.resize(static_cast<std::size_t>(partial));
         own_rows_.resize(static_cast<std::size_t>(mine));
         check(palmette_sparse_rows(made, partial_rows_.data(), own_rows_.data()));
@@ -197,6 +197,8 @@ class SparseSum {
     /// Of all ranks; that this rank knows of.
     std::int64_t blocks() const noexcept { return blocks_; }
     std::int64_t known_blocks() const noexcept { return known_blocks_; }
+    /// As given, or as chosen.
+    std::int64_t coarsen() const noexcept { return coarsen_; }
     /// The sum, and its adjoint; both are bound to {partial, mine}. Throw Error.
     Plan sum() const { return plan(0); }
     Plan spread() const { return plan(1); }
@@ -212,7 +214,7 @@ class SparseSum {
     };
     std::unique_ptr<palmette_sparse, Free> made_;
     std::vector<std::int64_t> partial_rows_, own_rows_;
-    std::int64_t blocks_ = 0, known_blocks_ = 0;
+    std::int64_t blocks_ = 0, known_blocks_ = 0, coarsen_ = 1;
 };
 
 }  // namespace palmette

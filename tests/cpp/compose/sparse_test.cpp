@@ -17,6 +17,22 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+TEST(Words, runs_are_cut_at_the_ranges_of_owners) {
+    const auto runs = runs_by_owner({7, 2, 3, 3, 1, 4}, {0, 3, 3, 8});
+    ASSERT_EQ(runs.size(), 3U);
+    EXPECT_THAT(runs[0], ElementsAre(1, 2));
+    EXPECT_THAT(runs[1], IsEmpty());
+    EXPECT_THAT(runs[2], ElementsAre(3, 2, 7, 1));
+    EXPECT_EQ(test::error_of([&] { runs_by_owner({8}, {0, 8}); }), "index 8 is touched, outside of 0 to 7");
+}
+
+TEST(Words, more_than_an_int_counts_are_refused) {
+    EXPECT_THAT(offsets_of({3, 0, 4}), ElementsAre(0, 3, 3));
+    EXPECT_THAT(offsets_of({INT32_MAX - 1, 1}), ElementsAre(0, INT32_MAX - 1));
+    EXPECT_EQ(test::error_of([&] { offsets_of({INT32_MAX, 1, 0}); }),
+              "this rank and the others would exchange 2147483648 numbers or more about indices; raise coarsen");
+}
+
 TEST(Signatures, indices_with_the_same_contributors_are_one_block) {
     const auto made =
         signatures({{0, {0, 2}}, {0, {4, 1}}, {1, {0, 3}}, {2, {5, 1}}, {1, {5, 1}}, {0, {1, 1}}}, {0, 6}, 1);

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <new>
+#include <numeric>
 #include <string>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/hash.hpp"
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/sparse.hpp"
+#include "palmette/model/estimate/estimate_sparse.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
 
@@ -36,86 +37,22 @@ std::vector<std::array<std::int64_t, size>> gather(MPI_Comm comm, int ranks, std
     return out;
 }
 
+void add_up(MPI_Comm comm, std::vector<std::int64_t>& values) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    finish(PMPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_SUM, comm,
+                           &request),
+           request);
+}
+
 /// What all ranks have for this one, rank by rank.
 struct Received {
     std::vector<std::int64_t> words;
     std::vector<int> counts, offsets;
 };
 
-/// MPI's counts and displacements are ints.
-void check_length(const std::vector<std::vector<std::int64_t>>& parts) {
-    std::size_t total = 0;
-    for (const auto& part : parts) total += part.size();
-    if (total > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-        fail("a rank would tell the others ", total, " numbers about its indices; raise coarsen");
-}
-
-Received swap_words(MPI_Comm comm, const std::vector<std::vector<std::int64_t>>& parts) {
-    const std::size_t ranks = parts.size();
-    std::vector<int> counts(ranks), offsets(ranks);
-    std::vector<std::int64_t> words;
-    for (std::size_t r = 0; r < ranks; ++r) {
-        offsets[r] = static_cast<int>(words.size());
-        counts[r] = static_cast<int>(parts[r].size());
-        words.insert(words.end(), parts[r].begin(), parts[r].end());
-    }
-    Received in;
-    in.counts.resize(ranks), in.offsets.resize(ranks);
-    MPI_Request request = MPI_REQUEST_NULL;
-    finish(PMPI_Ialltoall(counts.data(), 1, MPI_INT, in.counts.data(), 1, MPI_INT, comm, &request), request);
-    std::int64_t total = 0;
-    for (std::size_t r = 0; r < ranks; ++r) in.offsets[r] = static_cast<int>(total), total += in.counts[r];
-    in.words.resize(static_cast<std::size_t>(total));
-    finish(PMPI_Ialltoallv(words.data(), counts.data(), offsets.data(), MPI_INT64_T, in.words.data(), in.counts.data(),
-                           in.offsets.data(), MPI_INT64_T, comm, &request),
-           request);
-    return in;
-}
-
-/// Runs of what a rank touches, cut at the owners' ranges.
-std::vector<std::vector<std::int64_t>> for_owners(std::vector<std::int64_t> touched,
-                                                  const std::vector<std::int64_t>& bounds) {
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    std::vector<std::vector<std::int64_t>> out(bounds.size() - 1);
-    std::size_t owner = 0;
-    for (std::size_t i = 0; i < touched.size();) {
-        while (touched[i] >= bounds[owner + 1]) ++owner;
-        std::size_t end = i + 1;
-        while (end < touched.size() && touched[end] == touched[end - 1] + 1 && touched[end] < bounds[owner + 1]) ++end;
-        out[owner].push_back(touched[i]);
-        out[owner].push_back(static_cast<std::int64_t>(end - i));
-        i = end;
-    }
-    return out;
-}
-
 void append(std::vector<std::int64_t>& rows, const std::vector<Interval>& runs) {
     for (const Interval& run : runs)
         for (std::int64_t index = run.first; index < run.end(); ++index) rows.push_back(index);
-}
-
-/// The words for each rank that takes part in this owner's blocks.
-std::vector<std::vector<std::int64_t>> told(const std::vector<compose::Signature>& made, std::int64_t first_number,
-                                            base::Rank self, const compose::Operation& operation,
-                                            const topology::Job& job, const compose::NamedFactoring& factoring) {
-    std::vector<SparseBlock> known;
-    for (std::size_t b = 0; b < made.size(); ++b)
-        known.push_back({static_cast<std::int64_t>(b), self, 1, compose::RankSet::of(made[b].contributors), {}});
-    const compose::Composition sum =
-        compose::sparse_composition(job.size(), static_cast<std::int64_t>(made.size()), known, 1, 1, operation, false);
-    const compose::Tree tree = compose::Tree::of(job);
-    const compose::Factory factory(sum, job, tree, factoring.factoring);
-    std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(job.size()));
-    sum.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
-        const auto block = primitive.blocks.first;
-        for (const std::int32_t rank : factory.ranks_of(phase, primitive)) {
-            const bool needs_indices = rank == self.value || primitive.others.contains(rank);
-            compose::write(out[static_cast<std::size_t>(rank)], first_number + block,
-                           made[static_cast<std::size_t>(block)], needs_indices);
-        }
-    });
-    return out;
 }
 
 }  // namespace
@@ -142,12 +79,35 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
         if (!all || !*all) fail("another rank refuses the sparse sum; its error says why");
     };
 
+    const auto swap = [&](std::vector<compose::Words> parts) {
+        parts.resize(static_cast<std::size_t>(ranks));  // none after an error
+        compose::Words counts, arriving(parts.size());
+        for (const compose::Words& part : parts) counts.push_back(std::ssize(part));
+        MPI_Request pending = MPI_REQUEST_NULL;
+        finish(PMPI_Ialltoall(counts.data(), 1, MPI_INT64_T, arriving.data(), 1, MPI_INT64_T, comm, &pending), pending);
+        Received in;
+        compose::Words words;
+        std::vector<int> lengths, offsets;
+        locally([&] {
+            offsets = compose::offsets_of(counts), in.offsets = compose::offsets_of(arriving);
+            lengths.assign(counts.begin(), counts.end()), in.counts.assign(arriving.begin(), arriving.end());
+            for (compose::Words& part : parts) words.insert(words.end(), part.begin(), part.end()), part = {};
+            in.words.resize(static_cast<std::size_t>(std::accumulate(arriving.begin(), arriving.end(), 0LL)));
+        });
+        agreed();
+        finish(PMPI_Ialltoallv(words.data(), lengths.data(), offsets.data(), MPI_INT64_T, in.words.data(),
+                               in.counts.data(), in.offsets.data(), MPI_INT64_T, comm, &pending),
+               pending);
+        return in;
+    };
+
     compose::NamedFactoring parsed;
     compose::Operation sum;
     topology::Job hierarchy;
     locally([&] {
-        if (request.width < 1 || request.coarsen < 1)
-            fail("width ", request.width, ", coarsen ", request.coarsen, ": expected 1 or more");
+        if (request.width < 1) fail("width ", request.width, ": expected 1 or more");
+        if (request.coarsen < 0)
+            fail("coarsen: expected a number of 1 or more, or the model's choice (0; in Python \"model\")");
         if (request.owned.count < 0) fail("a range of ", request.owned.count, " owned indices");
         int commutative = 0;
         if (operation == MPI_OP_NULL || PMPI_Op_commutative(operation, &commutative) != MPI_SUCCESS)
@@ -174,30 +134,37 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
                  "predecessor's");
         bounds.push_back(one[1]);
     }
-    std::vector<std::vector<std::int64_t>> parts;
-    locally([&] {
-        for (const std::int64_t index : request.touched)
-            if (index < 0 || index >= bounds.back())
-                fail("rank ", self, " touches index ", index, ", outside of 0 to ", bounds.back() - 1);
-        parts = for_owners(request.touched, bounds);
-        check_length(parts);
-    });
-    agreed();
-    Received runs = swap_words(comm, parts);
+    std::vector<compose::Words> parts;
+    locally([&] { parts = compose::runs_by_owner(request.touched, bounds); });
+    Received runs = swap(std::move(parts));
 
-    std::vector<compose::Signature> made;
+    model::OwnersPart part{self, request.owned, {}};
     locally([&] {
-        std::vector<std::pair<std::int32_t, Interval>> touched;
         for (int r = 0; r < ranks; ++r) {
             const auto at = static_cast<std::size_t>(r);
             for (int i = 0; i < runs.counts[at]; i += 2) {
                 const auto word = static_cast<std::size_t>(runs.offsets[at] + i);
-                touched.emplace_back(r, Interval{runs.words[word], runs.words[word + 1]});
+                part.touched.emplace_back(r, Interval{runs.words[word], runs.words[word + 1]});
             }
         }
-        made = compose::signatures(touched, request.owned, request.coarsen);
     });
     runs = {};
+    auto out = std::make_unique<SparseSum>();
+    out->coarsen_ = request.coarsen;
+    if (request.coarsen == 0) {
+        const std::vector<std::int64_t> candidates = model::coarsen_candidates(bounds);
+        std::vector<std::int64_t> picoseconds(candidates.size());
+        locally([&] {
+            picoseconds = model::coarsen_picoseconds(part, candidates, request.width * request.element_bytes, sum, job,
+                                                     parsed.factoring, state.job());
+        });
+        add_up(comm, picoseconds);
+        const auto least = std::min_element(picoseconds.begin(), picoseconds.end()) - picoseconds.begin();
+        out->coarsen_ = candidates[static_cast<std::size_t>(least)];
+    }
+    std::vector<compose::Signature> made;
+    locally([&] { made = compose::signatures(part.touched, request.owned, out->coarsen_); });
+    part.touched = {};
     const auto counts = gather(comm, ranks, std::array<std::int64_t, 1>{static_cast<std::int64_t>(made.size())});
     std::int64_t first_number = 0, total = 0;
     for (int r = 0; r < ranks; ++r) {
@@ -205,13 +172,12 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
         total += counts[static_cast<std::size_t>(r)].front();
     }
     locally([&] {
-        parts = told(made, first_number, self, sum, job, parsed);
-        check_length(parts);
+        const compose::Composition own = compose::owners_composition(ranks, made, self, sum);
+        const compose::Tree tree = compose::Tree::of(job);
+        parts = compose::blocks_by_rank(made, first_number, own, {own, job, tree, parsed.factoring});
     });
-    agreed();
-    const Received blocks = swap_words(comm, parts);
+    const Received blocks = swap(std::move(parts));
 
-    auto out = std::make_unique<SparseSum>();
     out->blocks_ = total;
     std::vector<SparseBlock> known;
     locally([&] {

@@ -18,8 +18,10 @@ struct SparseRequest {
     plan::Interval owned;               ///< of all ranks together: 0 to the number of indices, in order of ranks
     std::int64_t width = 1;             ///< elements of an index
     std::int64_t element_bytes = 1;
-    std::string complaint;     ///< what is wrong with this rank's arguments: an error on all ranks
-    std::int64_t coarsen = 1;  ///< contributors are told apart for so many consecutive indices at a time
+    std::string complaint;  ///< what is wrong with this rank's arguments: an error on all ranks
+    /// Contributors are told apart for so many consecutive indices at a time; 0: for as many as is fastest by the
+    /// model.
+    std::int64_t coarsen = 1;
 };
 
 /// A planned sum and its adjoint, over buffers `partial` and `mine`.
@@ -34,6 +36,8 @@ class SparseSum {
     /// Index of each row of this rank's buffers.
     const std::vector<std::int64_t>& partial_rows() const { return partial_rows_; }
     const std::vector<std::int64_t>& own_rows() const { return own_rows_; }
+    /// As given, or as chosen.
+    std::int64_t coarsen() const { return coarsen_; }
     /// Of all ranks.
     std::int64_t blocks() const { return blocks_; }
     /// That this rank knows.
@@ -42,7 +46,7 @@ class SparseSum {
   private:
     std::shared_ptr<const ComposedPlan> forth_, back_;
     std::vector<std::int64_t> partial_rows_, own_rows_;
-    std::int64_t blocks_ = 0, known_blocks_ = 0;
+    std::int64_t coarsen_ = 1, blocks_ = 0, known_blocks_ = 0;
 };
 
 }  // namespace palmette::runtime

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from mpi4py import MPI
 
@@ -13,7 +15,9 @@ comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
 
 
-def check(indices: int, width: int, dtype: str, coarsen: int, factoring: Factoring | None, seed: int) -> None:
+def check(
+    indices: int, width: int, dtype: str, coarsen: int | Literal["model"], factoring: Factoring | None, seed: int
+) -> None:
     """Sum and spread random footprints, and compare with dense arrays. Some indices are nobody's."""
     common, own = np.random.default_rng(seed), np.random.default_rng([seed, rank])
     ends = np.sort(common.integers(0, indices + 1, size - 1))
@@ -28,7 +32,9 @@ def check(indices: int, width: int, dtype: str, coarsen: int, factoring: Factori
     ) as exchange:
         known = np.isin(exchange.order, touched)
         assert set(touched) <= set(exchange.order)
-        assert coarsen > 1 or known.all()
+        assert coarsen in ("model", exchange.coarsen)
+        assert comm.allgather(exchange.coarsen) == [exchange.coarsen] * size
+        assert exchange.coarsen > 1 or known.all()
         # Integers: sums are exact in any order.
         partial = np.where(known[:, None], own.integers(-50, 50, (len(known), width)), 0).astype(dtype)
         dense = np.zeros((indices, width), dtype=dtype)
@@ -59,6 +65,8 @@ for seed, (indices, width, dtype, coarsen, factoring) in enumerate(
         (301, 2, "i4", 4, Factoring(methods=("tree.2",))),
         (64, 5, "f4", 16, Factoring(methods=("direct/1",), stripes=2)),
         (1, 1, "f4", 1, None),
+        (300, 2, "f4", "model", None),
+        (300, 1, "f8", "model", Factoring(methods=("tree.2",), stripes=2)),
     ]
 ):
     check(indices, width, dtype, coarsen, factoring, seed)
@@ -89,7 +97,9 @@ for arguments, text in (
     ({"touched": np.array([size * 10 + rank]), "owned": (rank * 10, rank * 10 + 10)}, "outside of"),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "width": 1 + rank}, "differs"),
     ({"touched": touched * 1.0, "owned": (rank * 10, rank * 10 + 10)}, "-1 touched"),
-    ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "coarsen": 0}, "expected 1 or more"),
+    ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "coarsen": 0}, "coarsen: expected"),
+    ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "coarsen": "auto"}, "coarsen: expected"),
+    ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "coarsen": 1 + rank}, "differs"),
 ):
     if size == 1 and text in ("differs", "outside of"):
         continue
