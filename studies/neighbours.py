@@ -52,7 +52,7 @@ def main() -> None:
     if not asked.output.absolute().parent.is_dir():
         parser.error("the output's folder must be there")
     rows = list(on_lab(asked) if asked.where == "lab" else simulated(asked))
-    asked.output.write_text(json.dumps(rows) + "\n")
+    asked.output.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
     print(table(rows, asked.ways.split(",")))
 
 
@@ -114,29 +114,37 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 
 def table(rows: list[dict[str, Any]], ways: list[str]) -> str:
-    """Return medians of all rounds, and each way's ratio to the first; `slower` where two rounds' intervals say so."""
-    out = ["| where | pattern | function | block | " + " | ".join(f"{way}, ms" for way in ways) + " | "
-           + " | ".join(f"{ways[0]} / {way}" for way in ways[1:]) + " |"]  # fmt: skip
-    out.append("|" + "---|" * 4 + "---:|" * (2 * len(ways) - 1))
-    for where in dict.fromkeys((row["mpi"], row["pattern"], row["function"], row["bytes"]) for row in rows):
-        of: dict[str, list[list[float]]] = {
-            way: [row["seconds"] for row in rows
-                  if (row["mpi"], row["pattern"], row["function"], row["bytes"], row["way"]) == (*where, way)]
-            for way in ways
-        }  # fmt: skip
-        medians = {way: statistics.median(one for each in of[way] for one in each) for way in ways}
-        ratios = []
-        for way in ways[1:]:
-            slower = 0
-            for base, own in zip(of[ways[0]], of[way], strict=True):
-                each = [b / a for a, b in zip(base, own, strict=True)]
-                slower += statistics.median(each) > 1.02 and interval(each)[0] > 1
-            mark = " slower" if slower > len(of[way]) / 2 else ""
-            ratios.append(f"{medians[ways[0]] / medians[way]:.2f}{mark}")
-        mpi, pattern, function, size = where
-        times = [f"{medians[way] * 1e3:.3f}" for way in ways]
-        out.append(f"| {mpi} | {pattern} | {function} | {size} B | " + " | ".join([*times, *ratios]) + " |")
+    """Return medians of all rounds in ms, and how many times as fast as the first way each other one is.
+
+    `slower` is said where most rounds show it: the median of the ratios above 1.02, and its interval above 1.
+    """
+    samples: dict[tuple[str, ...], dict[str, list[list[float]]]] = {}
+    for row in rows:
+        cell = samples.setdefault((row["pattern"], row["function"], row["bytes"], row["mpi"]), {})
+        cell.setdefault(row["way"], []).append(row["seconds"])
+    places = list(dict.fromkeys(row["mpi"] for row in rows))
+    out = ["| pattern | function | block | " + " | ".join(f"{place}: {', '.join(ways)}" for place in places) + " |"]
+    out.append("|---|---|---:|" + "---:|" * len(places))
+    for pattern, function, size in dict.fromkeys(where[:3] for where in samples):
+        cells = [cell_of(samples[pattern, function, size, place], ways) for place in places]
+        out.append(f"| {pattern} | {function} | {size} B | " + " | ".join(cells) + " |")
     return "\n".join(out)
+
+
+def cell_of(of: dict[str, list[list[float]]], ways: list[str]) -> str:
+    """Return the medians, and the factors of the first way's."""
+    medians = {way: statistics.median(one for each in of[way] for one in each) for way in ways}
+    digits = {way: 0 if one > 0.1 else 1 if one > 0.01 else 2 if one > 0.001 else 3 for way, one in medians.items()}
+    texts = {way: f"{one * 1e3:.{digits[way]}f}" for way, one in medians.items()}
+    out = [texts[ways[0]]]
+    for way in ways[1:]:
+        slower = 0
+        for base, own in zip(of[ways[0]], of[way], strict=True):
+            each = [b / a for a, b in zip(base, own, strict=True)]
+            slower += statistics.median(each) > 1.02 and interval(each)[0] > 1
+        mark = ", slower" if slower > len(of[way]) / 2 else ""
+        out.append(f"{texts[way]} ({medians[ways[0]] / medians[way]:.2f}{mark})")
+    return ", ".join(out)
 
 
 if __name__ == "__main__":
