@@ -107,13 +107,15 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
         value = values[setting.name]
         if setting.key.startswith("neighbor_"):
             collective, known = "neighbourhood collectives", ["direct", "combined"]
+            where = "docs/guide/run.md"
         else:
+            where = "`palmette plan --list`"
             collective = _core.collective_of(setting.key)
             known = [row.name for row in _core.algorithms() if row.collective == collective]
         if value.partition(":")[0] not in known:
             raise RunError(
                 f"{setting.name}={value}: no such algorithm for {collective}; take one of {', '.join(known)} or mpi "
-                "(`palmette plan --list` explains them)"
+                f"({where} explains them)"
             )
 
 

@@ -183,7 +183,12 @@ Function named_among(std::size_t count, std::string_view name) {
 
 const char* name_of(Function function) { return functions[static_cast<std::size_t>(function)].name; }
 
-Function function_named(std::string_view name) { return named_among(function_count, name); }
+Function function_named(std::string_view name) {
+    if (name.starts_with("neighbor_"))
+        fail("'", name, "': tables don't choose for neighbourhood collectives; 'palmette run --force ", name,
+             "=direct' and the like do");
+    return named_among(function_count, name);
+}
 Function any_function_named(std::string_view name) { return named_among(all_function_count, name); }
 
 Collective collective_of(Function function) { return functions[static_cast<std::size_t>(function)].collective; }
