@@ -4,7 +4,7 @@ All ways (studies/neighbours.c) take turns in one job; a ratio is that of palmet
 turn. Root is needed for the lab; the simulation needs `cmake --build build/release --target neighbours_simulated`.
 
 Usage: neighbours.py lab OUTPUT.json [--mpi mpich,openmpi,impi] [--rounds 3] [--calls 15] [--sizes 8,64,...]
-       neighbours.py simulate OUTPUT.json [--sizes 8,64,...] --ways mpi,combined
+       neighbours.py simulate OUTPUT.json [--sizes 8,64,...]
 """
 
 from __future__ import annotations

@@ -19,3 +19,12 @@ extern "C" void study_neighbours(MPI_Comm comm, int source_count, const int* sou
     own.targets.assign(targets, targets + target_count);
     state->neighbours = std::make_shared<runtime::NeighbourPlans>(*state, comm, std::move(own));
 }
+
+extern "C" int study_left(MPI_Comm comm, int alltoall, int bytes) {
+    const interpose::Guard guard;
+    runtime::Refusal refusal = runtime::Refusal::no_state;
+    runtime::Communicator* state = runtime::Process::instance().communicator(comm, refusal);
+    const auto function = alltoall ? select::Function::neighbor_alltoall : select::Function::neighbor_allgather;
+    runtime::NeighbourPlans& neighbours = *state->neighbours;
+    return neighbours.why_left(function) || neighbours.plan_for(function, bytes, true).refusal ? 1 : 0;
+}

@@ -1,11 +1,12 @@
 // Neighbourhood collectives on random distributed graphs, graphs and grids, each compared byte by byte with the MPI's
 // own.
 //
-//     neighbours [--cases N] [--calls OF_EACH] [--seed S] [--blocking 1]
+//     neighbours [--cases N] [--calls OF_EACH] [--seed S] [--blocking 1] [--dense 1]
 
 #include <mpi.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,19 @@ Graph random_graph(Rng& shared, Rng& own, MPI_Comm comm) {
     }
     int weighted = 0;
     MPI_Dist_graph_neighbors_count(graph.comm, &graph.in, &graph.out, &weighted);
+    return graph;
+}
+
+/// Each rank to each, where combining pays.
+Graph dense_graph(MPI_Comm comm) {
+    int ranks = 0;
+    MPI_Comm_size(comm, &ranks);
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    Graph graph;
+    MPI_Dist_graph_create_adjacent(comm, ranks, all.data(), MPI_UNWEIGHTED, ranks, all.data(), MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &graph.comm);
+    graph.in = graph.out = ranks;
     return graph;
 }
 
@@ -272,6 +286,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     const long cases = option(argc, argv, "--cases", 30);
     const long calls = option(argc, argv, "--calls", 10);
+    const bool dense = option(argc, argv, "--dense", 0) != 0;
     // Open MPI's other forms match several edges between two ranks otherwise than its blocking ones do.
     const bool blocking = option(argc, argv, "--blocking", 0) != 0;
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
@@ -282,7 +297,8 @@ int main(int argc, char** argv) {
     for (long c = 0; c < cases; ++c) {
         watch(60);
         const int kind = shared.below(4);
-        Graph graph = kind == 0   ? random_grid(shared, MPI_COMM_WORLD)
+        Graph graph = dense       ? dense_graph(MPI_COMM_WORLD)
+                      : kind == 0 ? random_grid(shared, MPI_COMM_WORLD)
                       : kind == 1 ? random_old_graph(shared, MPI_COMM_WORLD)
                                   : random_graph(shared, own, MPI_COMM_WORLD);
         for (long call = 0; call < calls; ++call)

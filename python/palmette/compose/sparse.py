@@ -43,18 +43,25 @@ class SparseSum:
         coarsen: int | Literal["model"] = 1,
         factoring: Factoring | None = None,
     ) -> None:
-        given = np.asarray(touched)
-        whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
-        indices = np.ascontiguousarray(given, dtype=np.int64).ravel()
-        self.width = width
-        self.dtype = np.dtype(dtype)
         self._sparse = ctypes.c_void_p()
-        datatype = handle_of(mpi().Datatype.fromcode(self.dtype.char))
-        text = (factoring or Factoring()).runtime_text().encode()
+        wrong = ""
+        indices, first, end, datatype, text = np.empty(0, dtype=np.int64), 0, 0, mpi().BYTE, b""
+        try:
+            indices, first, end = _indices(touched), *_range(owned)
+            self.width, self.dtype = _width(width), np.dtype(dtype)
+            datatype = _datatype(self.dtype)
+            text = (factoring or Factoring()).runtime_text().encode()
+        except (ComposeError, TypeError, ValueError) as error:
+            wrong = str(error)
         # All ranks must come here: -1 makes it an error on all of them.
-        count = indices.size if whole else -1
-        call("sparse_make", _pointer(indices), count, owned[0], owned[1], width, datatype, handle_of(mpi().SUM),
-             _number(coarsen), handle_of(comm), text, ctypes.byref(self._sparse))  # fmt: skip
+        try:
+            call("sparse_make", _pointer(indices), -1 if wrong else indices.size, first, end,
+                 1 if wrong else self.width, handle_of(datatype), handle_of(mpi().SUM), _number(coarsen),
+                 handle_of(comm), text, ctypes.byref(self._sparse))  # fmt: skip
+        except ComposeError:
+            if wrong:
+                raise ComposeError(wrong) from None
+            raise
         sizes = partial, mine, blocks, known, chosen = [ctypes.c_int64() for _ in range(5)]
         call("sparse_size", self._sparse, *(ctypes.byref(number) for number in sizes))
         self.order: Indices = np.empty(partial.value, dtype=np.int64)
@@ -87,7 +94,12 @@ class SparseSum:
                     f"{name} has {array.size} elements of {array.dtype}; {rows} rows of {self.width} {self.dtype} "
                     "are needed"
                 )
-        return BoundSum(self.forth.bind(partial=partial, mine=mine), self.back.bind(partial=partial, mine=mine))
+        forth = self.forth.bind(partial=partial, mine=mine)
+        try:
+            return BoundSum(forth, self.back.bind(partial=partial, mine=mine))
+        except ComposeError:
+            forth.free()
+            raise
 
     def free(self) -> None:
         """Release the plans; what is bound remains valid."""
@@ -137,6 +149,34 @@ def positions(comm: Any) -> list[int]:
     out = np.empty(comm.size, dtype=np.intc)
     call("positions", handle_of(comm), out.ctypes.data_as(ctypes.POINTER(ctypes.c_int)))
     return [int(position) for position in out]
+
+
+def _indices(touched: Array) -> Indices:
+    given = np.asarray(touched)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ComposeError(f"touched has elements of {given.dtype}; indices are integers (np.flatnonzero of a mask)")
+    return np.ascontiguousarray(given, dtype=np.int64).ravel()
+
+
+def _range(owned: tuple[int, int]) -> tuple[int, int]:
+    if len(owned) != 2 or not all(isinstance(one, (int, np.integer)) for one in owned):
+        raise ComposeError(f"owned is {owned!r}; it must be two integers, the first index and the end")
+    return int(owned[0]), int(owned[1])
+
+
+def _width(width: int) -> int:
+    if not isinstance(width, (int, np.integer)) or not 1 <= width < 2**31:
+        raise ComposeError(f"width is {width!r}; it must be an integer from 1 to 2^31 - 1")
+    return int(width)
+
+
+def _datatype(dtype: np.dtype[Any]) -> Any:
+    if not dtype.isnative:
+        raise ComposeError(f"dtype {dtype.str} isn't in this machine's byte order")
+    try:
+        return mpi().Datatype.fromcode(dtype.char)
+    except ValueError:
+        raise ComposeError(f"dtype {dtype}: MPI has no such type") from None
 
 
 def _number(coarsen: object) -> int:

@@ -265,8 +265,11 @@ PALMETTE_API int palmette_sparse_size(const palmette_sparse* sparse, int64_t* pa
 PALMETTE_API int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_t* mine) {
     return guarded([&] {
         const auto& made = *non_null(sparse, "sparse").made;
-        std::copy(made.partial_rows().begin(), made.partial_rows().end(), partial);
-        std::copy(made.own_rows().begin(), made.own_rows().end(), mine);
+        const auto copy = [](const std::vector<std::int64_t>& rows, std::int64_t* to, const char* what) {
+            if (!rows.empty()) std::copy(rows.begin(), rows.end(), &non_null(to, what));
+        };
+        copy(made.partial_rows(), partial, "partial");
+        copy(made.own_rows(), mine, "mine");
         return MPI_SUCCESS;
     });
 }

@@ -37,13 +37,20 @@ def test_direct_plans_give_what_the_mpi_gives(mpi: Mpi, cluster: Cluster) -> Non
 
 
 def test_what_is_not_combined_is_left_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(9, "neighbours", "--cases", 8, "--calls", 120, "--blocking", 1, settings=cluster.settings(9))
+    ran = mpi.run(9, "neighbours", "--cases", 4, "--calls", 120, "--dense", 1, settings=cluster.settings(9))
     ran.assert_right()
     served, left = ran.served(), ran.fallbacks()
-    assert all("combined:level=node" in served[function] for function in ALL), served
-    # A rank without neighbours may pass any length: such calls aren't left to the MPI by their length.
-    assert set().union(*served.values()) <= {"combined:level=node", "direct", "none"}, served
-    assert all("chosen" in left[function] for function in DIFFERING), left
+    assert {function: set(counts) for function, counts in served.items()} == dict.fromkeys(ALL, {"combined:level=node"})
+    # By length, or before a length is agreed.
+    assert all("chosen" in left[function] for function in (*DIFFERING, "neighbor_alltoall")), left
+
+
+def test_graphs_where_combining_saves_little_are_left_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
+    ran = mpi.run(9, "neighbours", "--blocking", 1, settings=cluster.settings(9))
+    ran.assert_right()
+    details = {row["detail"] for row in ran.report["fallbacks"]} if ran.report else set()
+    assert "a rank without neighbours doesn't know the length" in details, details
+    assert any("messages would go between nodes instead of" in detail for detail in details), details
 
 
 def test_a_setting_leaves_a_function_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:

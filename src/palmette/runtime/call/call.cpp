@@ -12,7 +12,7 @@ bool Call::open_slowly() {
     Refusal refusal = Refusal::no_state;
     Communicator* known = state_;
     // Fortran's nonblocking alltoallw bypasses palmette under Open MPI, so it isn't counted.
-    const bool counts = function_ != select::Function::alltoallw;
+    const bool counts = function_ != select::Function::alltoallw && function_ != select::Function::neighbor_alltoallw;
     state_ = process_.communicator(comm_, refusal,
                                    blocking_ ? Process::Making::makes
                                    : counts  ? Process::Making::counts
@@ -22,6 +22,11 @@ bool Call::open_slowly() {
     // MPI_COMM_SELF and the like: cached for the next call.
     if (known) known->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, {}));
     return false;
+}
+
+bool Call::refuse_always(Refusal refusal, const std::string& detail) {
+    state_->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, detail));
+    return refuse(refusal, detail);
 }
 
 bool Call::refuse(Refusal refusal, const std::string& detail) {

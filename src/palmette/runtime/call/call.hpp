@@ -55,6 +55,8 @@ class Call {
     /// Uses a plan that is there already. `row_bytes`: of its row in the report. False: refused and counted.
     bool take(Work& work, CachedPlan& plan, std::int64_t row_bytes);
 
+    /// Counts a refusal that holds for all calls of the function on this communicator, and returns false.
+    bool refuse_always(Refusal refusal, const std::string& detail);
     /// Counts a refusal and returns false.
     bool refuse(Refusal refusal, const std::string& detail = {});
 

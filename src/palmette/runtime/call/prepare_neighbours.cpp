@@ -50,14 +50,21 @@ bool prepare_neighbours(Call& call, Work& work, const CallArguments& arguments) 
     // Made collectively, for which a nonblocking call can't wait.
     if (!state.neighbours && !call.blocking()) return call.refuse(Refusal::no_state_yet);
     NeighbourPlans& neighbours = neighbours_of(state, call.comm());
-    if (neighbours.refusal()) return call.refuse(*neighbours.refusal(), neighbours.detail());
+    if (neighbours.refusal()) return call.refuse_always(*neighbours.refusal(), neighbours.detail());
+    if (const auto why = neighbours.why_left(arguments.function)) return call.refuse_always(Refusal::chosen, *why);
     work.reset(state, call.comm());
     if (arguments.recv.form != Side::Form::alike) {
         const bool valid = set_side(work.send, arguments.send, neighbours.targets()) &&
                            set_side(work.recv, arguments.recv, neighbours.sources());
         const std::int64_t slot =
             call.blocking() ? neighbours.slot_for(arguments.function, valid ? &work.send : nullptr) : -1;
-        if (!valid) return call.refuse(Refusal::erroneous_arguments);
+        if (!valid && slot <= 0) return call.refuse(Refusal::erroneous_arguments);
+        if (!valid) {
+            // Others wait for padded blocks, those that it relays, too.
+            work.fault = MPI_ERR_ARG;
+            work.send.use_placeholder_lists(neighbours.targets());
+            work.recv.use_placeholder_lists(neighbours.sources());
+        }
         return call.take(work, neighbours.plan_for(arguments.function, slot, call.blocking()), -1);
     }
     const auto bytes = set_sides(work, neighbours, arguments);

@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "palmette/base/error.hpp"
@@ -193,10 +194,15 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
     });
     agreed();
     for (const bool back : {false, true}) {
-        const compose::Composition composition = compose::sparse_composition(
-            ranks, total, known, request.width * request.element_bytes, request.element_bytes, sum, back);
-        (back ? out->back_ : out->forth_) = ComposedPlan::make(
-            comm, &composition, factoring, back ? std::vector<MPI_Op>() : std::vector{operation}, type, settings);
+        std::optional<compose::Composition> composition;
+        locally([&] {
+            composition = compose::sparse_composition(ranks, total, known, request.width * request.element_bytes,
+                                                      request.element_bytes, sum, back);
+        });
+        // Null where that failed: an error on all ranks.
+        (back ? out->back_ : out->forth_) =
+            ComposedPlan::make(comm, composition ? &*composition : nullptr, factoring,
+                               back ? std::vector<MPI_Op>() : std::vector{operation}, type, settings);
     }
     return out;
 }

@@ -71,11 +71,11 @@ void Background::start(Task& task) {
 
 void Background::finish_task(Task& task) {
     if (task.code == MPI_SUCCESS) task.code = task.work.close();
-    --task.work.plan->users;
     task.running = false;
     // An error of the arguments was raised when the operation was begun.
     task.work.fault = MPI_SUCCESS;
     task.code = task.call->close(task.work, task.code, task.begin);
+    --task.work.plan->users;
     Process::instance().release_user(*task.work.state);
     // A failed nonblocking one counts as outstanding until the program has completed its request, so that the wrapper
     // there checks for the error.

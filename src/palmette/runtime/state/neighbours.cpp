@@ -27,6 +27,7 @@ constexpr std::int64_t usually_up_to_in_allgather = 65536;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
 constexpr std::size_t most_plans = 64;
+constexpr const char* no_pairs = "no two ranks share a node, or all do";
 
 bool completed(int code, MPI_Request& request) { return complete(code, request) == MPI_SUCCESS; }
 
@@ -201,14 +202,47 @@ void NeighbourPlans::make(MPI_Comm comm, const std::function<bool()>& read) {
         combined_.levels.push_back(*state_.job().find_level(nodes.name));
     if (combined_.levels.empty() && !any_forced) {
         refusal_ = Refusal::chosen;
-        detail_ = "no two ranks share a node, or all do";
+        detail_ = no_pairs;
         return;
     }
     if (!agree_with_all(read(), settings)) return;
     for (int j = 0; j < sources(); ++j)
         if (own_.sources[static_cast<std::size_t>(j)] < 0) without_source_.push_back(j);
     // All have come to this call by now, so that the MPI's own, which progresses nothing of ours, waits for nobody.
-    if ((parallel_ > 1 && !ask_for_edges(comm, own_)) || !exchange_in_group()) refusal_ = Refusal::no_state;
+    bool ready = parallel_ <= 1 || ask_for_edges(comm, own_);
+    try {
+        ready = exchange_in_group() && ready;
+    } catch (const std::exception&) {
+        ready = false;
+    }
+    if (!all_true(state_.shadow_comm(), ready).value_or(false) || !count_messages()) refusal_ = Refusal::no_state;
+}
+
+bool NeighbourPlans::count_messages() {
+    if (combined_.levels.empty()) return true;
+    const topology::Partition& nodes = state_.job().levels()[combined_.levels.front()].groups;
+    const auto node_of = [&](plan::Rank rank) { return nodes.group_of(state_.job().position_of(rank).value); };
+    const std::int32_t own = node_of({state_.rank()});
+    Sums mine{};  // between nodes and inside, direct and combined
+    for (const bool combined : {false, true})
+        for (const plan::Step& step : program(Function::neighbor_alltoall, combined).steps)
+            if (step.kind == plan::StepKind::send) ++mine[(combined ? 2U : 0U) + (node_of(step.peer) == own ? 1U : 0U)];
+    const auto all = sums(state_.shadow_comm(), mine);
+    if (!all) return false;
+    const auto signed_of = [&](std::size_t i) { return static_cast<std::int64_t>((*all)[i]); };
+    const std::int64_t saved = signed_of(0) - signed_of(2), added = signed_of(3) - signed_of(1);
+    if (saved > 0 && 4 * saved >= 5 * added) return true;
+    why_not_ = base::cat("combined, ", signed_of(2), " messages would go between nodes instead of ", signed_of(0),
+                         ", and ", added, " more inside of them");
+    return true;
+}
+
+std::optional<std::string> NeighbourPlans::why_left(Function function) const {
+    if (rules_.at(function).forced) return std::nullopt;
+    if (combined_.levels.empty()) return no_pairs;
+    if (!why_not_.empty()) return why_not_;
+    if (any_isolated_ && !select::sizes_unknown(function)) return "a rank without neighbours doesn't know the length";
+    return std::nullopt;
 }
 
 bool NeighbourPlans::agree_with_all(bool readable, const Settings& settings) {
@@ -251,10 +285,11 @@ bool NeighbourPlans::exchange_in_group() {
         const auto member = [&](std::int32_t position) { return job.rank_at({position}).value; };
         const std::int32_t first = groups.first(group), end = groups.end(group);
         if (state_.rank() == member(first)) {
-            for (std::int32_t m = first + 1; m < end; ++m)
-                if (!receive(words, member(m), to_leader, comm)) return false;
-            for (std::int32_t m = first + 1; m < end; ++m)
-                if (!send(words, member(m), from_leader, comm)) return false;
+            // Members wait for an answer, whatever fails.
+            bool right = true;
+            for (std::int32_t m = first + 1; m < end; ++m) right = receive(words, member(m), to_leader, comm) && right;
+            for (std::int32_t m = first + 1; m < end; ++m) right = send(words, member(m), from_leader, comm) && right;
+            if (!right) return false;
         } else {
             if (!send(words, member(first), to_leader, comm)) return false;
             words.clear();
@@ -269,14 +304,21 @@ CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes
     const std::tuple key{function, block_bytes, blocking};
     const auto at = plans_.find(key);
     if (at != plans_.end()) return *at->second;
-    if (plans_.size() >= most_plans) std::erase_if(plans_, [](const auto& entry) { return entry.second->users == 0; });
+    if (plans_.size() >= most_plans)
+        for (std::size_t tried = 0; tried < plans_.size(); ++tried) {
+            const auto next = plans_.upper_bound(last_victim_);
+            const auto victim = next == plans_.end() ? plans_.begin() : next;
+            last_victim_ = victim->first;
+            if (victim->second->users > 0) continue;
+            plans_.erase(victim);
+            break;
+        }
     auto made = std::make_unique<CachedPlan>();
     made->key.function = function;
     made->key.blocking = blocking;
     made->key.block_bytes = block_bytes;
-    // A rank without neighbours doesn't know the others' lengths, and ranks whose arguments are erroneous not their
-    // own.
-    made->key.comparing = any_isolated_ || select::sizes_unknown(function) ? Comparing::never : Comparing::alternating;
+    // Ranks whose arguments are erroneous don't know a call's lengths where these differ.
+    made->key.comparing = select::sizes_unknown(function) ? Comparing::never : Comparing::alternating;
     fill(*made);
     return *plans_.emplace(key, std::move(made)).first->second;
 }
@@ -288,19 +330,21 @@ BoundProgram NeighbourPlans::bound_to(Function function, const CallerBuffer& sen
     layout.places = &places;
     layout.ends_know_lengths = true;
     layout.transports = &state_.executor().transports();
-    return bind(plan::Collective::composed, direct(function), state_.job(), layout);
+    return bind(plan::Collective::composed, program(function, false), state_.job(), layout);
 }
 
-const plan::Program& NeighbourPlans::direct(Function function) {
-    auto& made = direct_[gathers(function) ? 1 : 0];
-    if (!made) made = collectives::neighbour_program(state_.job(), {state_.rank()}, *known_, blocks_for(function), {});
+const plan::Program& NeighbourPlans::program(Function function, bool combined) {
+    auto& made = programs_[gathers(function) ? 1 : 0][combined ? 1 : 0];
+    if (!made)
+        made = collectives::neighbour_program(state_.job(), {state_.rank()}, *known_, blocks_for(function),
+                                              combined ? combined_ : NeighbourRoute{});
     return *made;
 }
 
 std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* send) {
     Slot& slot = slots_[function];
     const std::int64_t up_to = rules_.at(function).up_to;
-    if (combined_.levels.empty() || up_to < 0) return -1;
+    if (combined_.levels.empty() || up_to < 0 || why_left(function)) return -1;
     ++slot.calls;
     const auto calls = static_cast<std::uint64_t>(slot.calls);
     // 4, 16, 64, 256, and each 1,024th.
@@ -310,6 +354,7 @@ std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* sen
     Sums mine{};
     std::int64_t longest = 0;
     for (int i = 0; send && i < sent_blocks(function); ++i) {
+        if (!has_target(function, i)) continue;
         ++mine[0];
         mine[1] += static_cast<std::uint64_t>(send->bytes(i));
         longest = std::max(longest, send->bytes(i));
@@ -319,7 +364,7 @@ std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* sen
     if (!all || !most) return slot.bytes = -1;
     // Few long blocks among many short ones would make all of these long.
     const std::int64_t mean = (*all)[0] > 0 ? static_cast<std::int64_t>((*all)[1] / (*all)[0]) : 0;
-    const std::int64_t bytes = (std::min({std::int64_t{-*most}, 4 * mean, up_to}) + 7) / 8 * 8;
+    const std::int64_t bytes = std::min((std::min(std::int64_t{-*most}, 4 * mean) + 7) / 8 * 8, up_to);
     slot.bytes = bytes > 0 ? bytes : -1;
     return slot.bytes;
 }
@@ -337,9 +382,8 @@ void NeighbourPlans::fill(CachedPlan& plan) {
                             : bytes < 0 ? "ranks that would relay blocks don't know their lengths"
                                         : base::cat("combined up to ", base::format_size(rule.up_to));
     plan.reason = bytes == 0 ? "nothing to move" : why;
-    // Direct messages are the MPI's as well. Where a rank has no neighbours, and may pass any length, all serve the
-    // call.
-    if (!combined && !rule.forced && (differ || !any_isolated_)) {
+    // Direct messages are the MPI's as well.
+    if (!combined && !rule.forced) {
         plan.refusal = Refusal::chosen;
         return;
     }
@@ -354,8 +398,7 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     if (differ) plan.neighbours = this;
     if (differ && bytes > 0) plan.slot = bytes;
     if (bytes == 0) return;
-    plan.program =
-        combined ? collectives::neighbour_program(state_.job(), rank, *known_, blocks, combined_) : direct(function);
+    plan.program = program(function, combined);
     if (bytes < 0) return;
     const NeighbourPlaces places(blocks, rank, own_, bytes);
     Layout layout;

@@ -30,12 +30,17 @@ class NeighbourPlans {
     /// Why all calls are the MPI's, the same on all ranks.
     std::optional<Refusal> refusal() const { return refusal_; }
     const std::string& detail() const { return detail_; }
+    /// Why a function's calls are the MPI's, the same on all ranks.
+    std::optional<std::string> why_left(select::Function function) const;
 
     int sources() const { return static_cast<int>(own_.sources.size()); }
     int targets() const { return static_cast<int>(own_.targets.size()); }
 
     /// Blocks of the sending side.
     int sent_blocks(select::Function function) const { return gathers(function) ? std::min(targets(), 1) : targets(); }
+    bool has_target(select::Function function, int block) const {
+        return gathers(function) || own_.targets[static_cast<std::size_t>(block)] >= 0;
+    }
     /// Whether a block comes from a rank, and not from beyond the edge of a grid.
     bool has_source(int block) const { return own_.sources[static_cast<std::size_t>(block)] >= 0; }
 
@@ -55,9 +60,11 @@ class NeighbourPlans {
     void make(MPI_Comm comm, const std::function<bool()>& read);
     bool agree_with_all(bool readable, const Settings& settings);
     bool exchange_in_group();
+    /// Whether combining saves enough messages between nodes: agreed. False where the MPI fails.
+    bool count_messages();
     void fill(CachedPlan& plan);
-    /// The program of a rank that relays nothing.
-    const plan::Program& direct(select::Function function);
+    /// Not combined: of ranks that relay nothing.
+    const plan::Program& program(select::Function function, bool combined);
     struct Rule {
         bool forced = false;
         std::int64_t up_to = -1;  ///< bytes: longer blocks aren't combined; -1: none are
@@ -79,13 +86,15 @@ class NeighbourPlans {
     std::int32_t parallel_ = 1;
     bool any_isolated_ = false;  ///< ranks without neighbours
     std::map<select::Function, Rule> rules_;
-    std::optional<plan::Program> direct_[2];  ///< alltoall's, allgather's
+    std::optional<plan::Program> programs_[2][2];  ///< alltoall's and allgather's, direct and combined
     collectives::NeighbourRoute combined_;
     std::optional<collectives::Neighbourhood> known_;
     std::map<select::Function, Slot> slots_;
     std::optional<Refusal> refusal_;
-    std::string detail_;
-    std::map<std::tuple<select::Function, std::int64_t, bool>, std::unique_ptr<CachedPlan>> plans_;
+    std::string detail_, why_not_;
+    using PlanOf = std::tuple<select::Function, std::int64_t, bool>;  ///< bytes of a block; blocking
+    std::map<PlanOf, std::unique_ptr<CachedPlan>> plans_;
+    PlanOf last_victim_{};
 };
 
 /// Those of a communicator, made at the first call. Collective where there are none yet.

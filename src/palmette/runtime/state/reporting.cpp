@@ -79,6 +79,7 @@ void add_bound(const CallEvent& call) {
 
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
+    if (select::is_neighbourhood(key.function)) return 0;
     const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
     if (plan.aggregation) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
     return model::bound(job, request, lengths).seconds;
@@ -91,7 +92,7 @@ std::string why_lost(const CachedPlan& plan) {
 }
 
 void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
-    if (state.leads() && select::sizes_alike(plan.key.function) && !select::is_neighbourhood(plan.key.function))
+    if (state.leads() && select::sizes_alike(plan.key.function))
         plan.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
 }
 

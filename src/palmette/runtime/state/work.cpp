@@ -180,7 +180,7 @@ int Work::run_slots(MpiExecutor& executor) {
     char* const arrived = slots_.data() + sent * slot;
     bool any_longer = false;
     for (int i = 0; i < sent; ++i) {
-        const std::int64_t bytes = send.bytes(i);
+        const std::int64_t bytes = neighbours.has_target(plan->key.function, i) ? send.bytes(i) : 0;
         if (bytes > slot)
             any_longer = true;
         else if (bytes > 0)
