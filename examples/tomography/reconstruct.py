@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--picture", type=Path, help="PNG of four slices: truth, reconstruction (needs Pillow)")
     parser.add_argument("--json", type=Path, help="write figures here")
     asked = parser.parse_args()
+    for name in ("cells", "angles", "slices", "iterations"):
+        if getattr(asked, name) < 1:
+            parser.error(f"--{name} {getattr(asked, name)}: it must be 1 or more")
+    for way in asked.by.split(","):
+        if way not in WAYS:
+            parser.error(f"--by {way}: expected some of {', '.join(WAYS)}")
+    for file in (asked.picture, asked.json):
+        if file and not file.absolute().parent.is_dir():
+            parser.error(f"{file}: the folder {file.absolute().parent} isn't there")
+    if asked.picture and find_spec("PIL") is None:
+        parser.error("--picture needs Pillow: pip install pillow")
     if asked.parts < 1 or asked.slices % asked.parts:
         parser.error(f"--parts {asked.parts}: it must divide the {asked.slices} slices")
     if asked.tile < 1 or asked.cells % asked.tile or asked.angles % asked.tile:
@@ -301,8 +313,6 @@ def main() -> int:
     }
     results: dict[str, Array] = {}
     for way in asked.by.split(","):
-        if way not in WAYS:
-            raise SystemExit(f"--by {way}: expected some of {', '.join(WAYS)}")
         began = time.perf_counter()
         exchange = exchange_by(way, comm, geometry, touched, asked)
         own = in_rows_of(exchange, touched, matrix)
