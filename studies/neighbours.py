@@ -4,7 +4,7 @@ All ways (studies/neighbours.c) take turns in one job; a ratio is that of palmet
 turn. Root is needed for the lab; the simulation needs `cmake --build build/release --target neighbours_simulated`.
 
 Usage: neighbours.py lab OUTPUT.json [--mpi mpich,openmpi,impi] [--rounds 3] [--calls 15] [--sizes 8,64,...]
-       neighbours.py simulate OUTPUT.json [--sizes 8,64,...]
+       neighbours.py simulate OUTPUT.json [--sizes 8,64,...] [--placements block,random:1]
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=15)
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--ways", default=WAYS)
+    parser.add_argument("--placements", default=f"block,{PLACEMENT}", help="simulated")
     asked = parser.parse_args()
     if not asked.output.absolute().parent.is_dir():
         parser.error("the output's folder must be there")
@@ -82,7 +83,7 @@ def simulated(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     simulation = cluster.prepared(cluster.from_spec(SIMULATED), parameters)
     program = ROOT / "build" / "release" / "studies" / "neighbours.smpi"
     costs = [cost.text for cost in parameters.ends.values()] + [f"{parameters.eager_bytes:.0f}"]
-    for placement in ("block", PLACEMENT):
+    for placement in asked.placements.split(","):
         for size in asked.sizes.split(","):
             job = make_job(simulation, placement, None)
             with tempfile.TemporaryDirectory(prefix="palmette-neighbours-") as name:
