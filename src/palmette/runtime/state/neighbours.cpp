@@ -22,10 +22,12 @@ namespace {
 
 /// Larger blocks go from end to end: relaying them costs more than messages do. Those of an allgather cross less often.
 /// Measured: docs/results/2026-11-28-neighbours.md.
-constexpr std::int64_t usually_up_to = 512;
-constexpr std::int64_t usually_up_to_in_allgather = 4096;
-/// Longer ones pay where a node's link is that slow beside the copies that relays make.
-constexpr std::int64_t up_to_over_slow_links = 65536;
+struct Limits {
+    std::int64_t alltoall, allgather;
+};
+constexpr Limits over_slow_links{512, 65536};
+/// Over faster ones, and unknown ones, relays' copies and hops soon cost more than messages.
+constexpr Limits over_fast_links{64, 64};
 constexpr double slow_link_bytes_per_s = 1e9;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
@@ -191,19 +193,18 @@ void NeighbourPlans::make(MPI_Comm comm, const std::function<bool()>& read) {
     const Settings& settings = state_.settings(Process::instance().settings());
     const topology::JobLevel& nodes = state_.job().nodes();
     const double link = nodes.slowest_edge_bytes_per_s;
-    const bool slow = link > 0 && link <= slow_link_bytes_per_s;
+    const Limits& usual = link > 0 && link <= slow_link_bytes_per_s ? over_slow_links : over_fast_links;
     bool any_forced = false;
     for (const Function function :
          {Function::neighbor_allgather, Function::neighbor_allgatherv, Function::neighbor_alltoall,
           Function::neighbor_alltoallv, Function::neighbor_alltoallw}) {
         const auto& forced = settings.forced[static_cast<std::size_t>(function)];
         any_forced = any_forced || forced;
-        const std::int64_t usual = !gathers(function) ? usually_up_to
-                                   : slow             ? up_to_over_slow_links
-                                                      : usually_up_to_in_allgather;
         Rule& rule = rules_[function];
         rule.forced = forced.has_value();
-        rule.up_to = forced && forced->algorithm ? collectives::combined_up_to(*forced->algorithm) : usual;
+        rule.up_to = forced && forced->algorithm ? collectives::combined_up_to(*forced->algorithm)
+                     : gathers(function)         ? usual.allgather
+                                                 : usual.alltoall;
     }
     if (nodes.groups.count() > 1 && !nodes.groups.all_single())
         combined_.levels.push_back(*state_.job().find_level(nodes.name));
