@@ -33,14 +33,16 @@ def test_results_on_random_topologies_are_those_of_the_mpi(mpi: Mpi, cluster: Cl
 def test_direct_plans_give_what_the_mpi_gives(mpi: Mpi, cluster: Cluster) -> None:
     ran = mpi.run(9, "neighbours", "--seed", 5, settings=cluster.settings(9) | forced("direct"))
     ran.assert_right()
-    assert {function: set(counts) for function, counts in ran.served().items()} == dict.fromkeys(ALL, {"direct"})
+    assert {function: set(counts) for function, counts in ran.served().items()} == {key: {"direct"} for key in ALL}
 
 
 def test_what_is_not_combined_is_left_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
     ran = mpi.run(9, "neighbours", "--cases", 4, "--calls", 120, "--dense", 1, settings=cluster.settings(9))
     ran.assert_right()
     served, left = ran.served(), ran.fallbacks()
-    assert {function: set(counts) for function, counts in served.items()} == dict.fromkeys(ALL, {"combined:level=node"})
+    assert {function: set(counts) for function, counts in served.items()} == {
+        key: {"combined:level=node"} for key in ALL
+    }
     # By length, or before a length is agreed.
     assert all("chosen" in left[function] for function in (*DIFFERING, "neighbor_alltoall")), left
 

@@ -96,7 +96,10 @@ for arguments, text in (
     ({"touched": touched, "owned": (0, 10)}, "owns indices from 0" if size > 1 else "outside of"),
     ({"touched": np.array([size * 10 + rank]), "owned": (rank * 10, rank * 10 + 10)}, "outside of"),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "width": 1 + rank}, "differs"),
-    ({"touched": touched * 1.0 if rank == 0 else touched, "owned": (rank * 10, rank * 10 + 10)}, "indices are integers" if rank == 0 else "another rank"),
+    (
+        {"touched": touched * 1.0 if rank == 0 else touched, "owned": (rank * 10, rank * 10 + 10)},
+        "indices are integers" if rank == 0 else "another rank",
+    ),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "dtype": ">f4"}, "byte order"),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "width": 2**32 + 1}, "width is"),
     ({"touched": touched, "owned": 7 if rank == 0 else (rank * 10, rank * 10 + 10)}, ""),
