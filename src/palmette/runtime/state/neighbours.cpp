@@ -27,7 +27,7 @@ struct Limits {
 };
 constexpr Limits over_slow_links{512, 65536};
 /// Over faster ones, and unknown ones, relays' copies and hops soon cost more than messages.
-constexpr Limits over_fast_links{64, 64};
+constexpr Limits over_fast_links{8, 64};
 constexpr double slow_link_bytes_per_s = 1e9;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
