@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from outside_collectives import interval
 
 from palmette.lab import Lab
 from palmette.mpi.abi import LIBRARIES
@@ -105,13 +106,6 @@ def simulated(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def rows_of(text: str) -> list[dict[str, Any]]:
     """Return the program's lines."""
     return [json.loads(line) for line in text.splitlines() if line.startswith('{"pattern"')]
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the median, by a bootstrap with a fixed seed."""
-    chance = random.Random(1)  # noqa: S311
-    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
-    return medians[50], medians[1949]
 
 
 def table(rows: list[dict[str, Any]], ways: list[str]) -> str:

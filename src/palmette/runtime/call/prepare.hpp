@@ -25,4 +25,7 @@ bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments); 
 bool prepare_reduce_scatter(Call& call, Work& work, const CallArguments& arguments);  ///< reduce_scatter(_block)
 bool prepare_neighbours(Call& call, Work& work, const CallArguments& arguments);      ///< neighbor_...
 
+/// The error class that the MPIs return for a side that CallerBuffer rejects.
+int fault_of(const Side& side, int ranks);
+
 }  // namespace palmette::runtime

@@ -3,11 +3,6 @@
 
 namespace palmette::runtime {
 
-namespace {
-
-using InPlace = Work::InPlace;
-
-/// The error class that the MPIs return for a side that CallerBuffer rejects.
 int fault_of(const Side& side, int ranks) {
     if (side.form == Side::Form::alike && side.count < 0) return MPI_ERR_COUNT;
     if (side.in_place()) return MPI_ERR_BUFFER;
@@ -17,6 +12,10 @@ int fault_of(const Side& side, int ranks) {
         if (side.counts[r] < 0) return MPI_ERR_COUNT;
     return MPI_ERR_TYPE;
 }
+
+namespace {
+
+using InPlace = Work::InPlace;
 
 /// Whether a side that CallerBuffer rejects moves no data anyway, as the other ranks assume, too. Otherwise the length
 /// of its messages is unknown.

@@ -5,10 +5,6 @@
 namespace palmette::runtime {
 namespace {
 
-int fault_of(const Side& side) {
-    return side.count < 0 ? MPI_ERR_COUNT : side.in_place() ? MPI_ERR_BUFFER : MPI_ERR_TYPE;
-}
-
 /// One side of a call whose blocks have lengths of their own. False: the MPI must check the arguments.
 bool set_side(CallerBuffer& buffer, const Side& side, int neighbours) {
     if (neighbours > 0) return side.form == Side::Form::alike ? buffer.one(side) : buffer.blocks(side, neighbours);
@@ -28,8 +24,8 @@ std::optional<std::int64_t> set_sides(Work& work, const NeighbourPlans& neighbou
     if (!(sends && (receives || targets > 0)) && !(receives && sources > 0)) return std::nullopt;
     // Without any neighbours the plan is empty, whatever the length: the report counts the call with the others'.
     const std::int64_t bytes = sends && (targets > 0 || sources == 0) ? work.send.bytes() : work.recv.bytes();
-    if (!sends) work.fault = fault_of(arguments.send);
-    if (!receives) work.fault = fault_of(arguments.recv);
+    if (!sends) work.fault = fault_of(arguments.send, 0);
+    if (!receives) work.fault = fault_of(arguments.recv, 0);
     const bool differ = receives && sources > 0 && work.recv.bytes() != bytes;
     if (differ) work.fault = MPI_ERR_TRUNCATE;
     if (targets == 0)

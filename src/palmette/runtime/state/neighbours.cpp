@@ -220,6 +220,9 @@ void NeighbourPlans::make(MPI_Comm comm, const std::function<bool()>& read) {
     bool ready = parallel_ <= 1 || ask_for_edges(comm, own_);
     try {
         ready = exchange_in_group() && ready;
+        // Here, where it may fail, for count_messages.
+        for (const bool combined : {false, true})
+            if (ready) program(Function::neighbor_alltoall, combined);
     } catch (const std::exception&) {
         ready = false;
     }
@@ -352,7 +355,7 @@ const plan::Program& NeighbourPlans::program(Function function, bool combined) {
 std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* send) {
     Slot& slot = slots_[function];
     const std::int64_t up_to = rules_.at(function).up_to;
-    if (combined_.levels.empty() || up_to < 0 || why_left(function)) return -1;
+    if (combined_.levels.empty() || up_to < 0) return -1;
     ++slot.calls;
     const auto calls = static_cast<std::uint64_t>(slot.calls);
     // 4, 16, 64, 256, and each 1,024th.

@@ -52,8 +52,8 @@ class NeighbourPlans {
     /// prepared.
     BoundProgram bound_to(select::Function function, const CallerBuffer& send, const CallerBuffer& recv,
                           std::int64_t slot = 0);
-    /// Where lengths differ: the slot for a blocking call, -1: none. Counts the call; collective at some. `send` null:
-    /// a call with erroneous arguments.
+    /// Where lengths differ: the slot for a blocking call that isn't left to the MPI (why_left), -1: none. Counts the
+    /// call; collective at some. `send` null: a call with erroneous arguments.
     std::int64_t slot_for(select::Function function, const CallerBuffer* send);
 
   private:
