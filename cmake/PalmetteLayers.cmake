@@ -44,7 +44,7 @@ set(PALMETTE_CORE palmette_built_in)
 # What runs plans and knows no MPI, compiled once for the preload libraries of every ABI and for the tests: reduction
 # kernels, the aggregation service, the memory of a node and waiting in it, programs bound to memory with their executor
 # and transports.
-set(PALMETTE_RUN_LAYERS kernels aggregate node execute)
+set(PALMETTE_RUN_LAYERS kernels aggregate device node execute)
 find_package(Threads REQUIRED)
 set(_below palmette_base)
 foreach(layer IN LISTS PALMETTE_RUN_LAYERS)

@@ -105,6 +105,38 @@ def call_arguments(prototype: Prototype, collective: str, kind: str) -> str:
     return f"runtime::CallArguments{{{', '.join(fields)}}}"
 
 
+def buffers_of(prototype: Prototype) -> list[str]:
+    """Return the names of a collective's data buffers."""
+    return [p.name for p in prototype.parameters if p.name in ("sendbuf", "recvbuf", "buffer")]
+
+
+def on_device(prototype: Prototype, arguments: str, kind: str) -> str:
+    """Return the statements by which a call on device memory is made with copies of it in the host's."""
+    buffers = buffers_of(prototype)
+    if not buffers:
+        return ""
+    member = {"sendbuf": "send", "recvbuf": "recv", "buffer": "buffer"}
+    given = [
+        f"device.{member[p.name]}({p.name})" if p.name in buffers else "inner" if p.name == "request" else p.name
+        for p in prototype.parameters
+    ]
+    again = f"on_{prototype.name}({', '.join(given)})"
+    if kind == "blocking":
+        return f"""\
+    if (!runtime::all_on_host({", ".join(buffers)})) [[unlikely]]
+        if (const auto code = runtime::on_device({arguments}, inside, [&](const runtime::OnDevice& device) {{
+                return {again};
+            }}))
+            return *code;
+"""
+    return f"""\
+    if (!runtime::all_on_host({", ".join(buffers)})) [[unlikely]]
+        if (const auto code = runtime::{kind}_on_device({arguments}, inside, request,
+                [&](const runtime::OnDevice& device, MPI_Request* inner) {{ return {again}; }}))
+            return *code;
+"""
+
+
 def served_body(prototype: Prototype, collective: str, kind: str) -> str:
     """Return the body of a collective's `on_MPI_X`: served by palmette where possible, otherwise by what comes next."""
     arguments = call_arguments(prototype, collective, kind)
@@ -120,7 +152,7 @@ def served_body(prototype: Prototype, collective: str, kind: str) -> str:
         }}
 """
     return f"""\
-    if (const Entry entry; entry.ours()) {{
+{on_device(prototype, arguments, kind)}    if (const Entry entry; entry.ours()) {{
         if (const auto code = {serve}) return *code;
 {measured}    }}
 {before}    return next::{prototype.name}({prototype.arguments});"""
@@ -164,6 +196,7 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
 #include "palmette/interpose/guard.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/serve/nonblocking.hpp"
+#include "palmette/runtime/serve/on_device.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
 #include "palmette/runtime/serve/serve.hpp"
 
@@ -175,7 +208,10 @@ using palmette::interpose::Word;
         if p.name in collectives:
             served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
             if collectives[p.name][1] == "blocking":
-                bypass = f"    if ({bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
+                # The bypass counts the call: last.
+                first = ", ".join(buffers_of(p))
+                host = f"runtime::all_on_host({first}) && " if first else ""
+                bypass = f"    if ({host}{bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
         parts.append(
             f"namespace palmette::interpose {{\n{finder(p)}{served}}}  // namespace palmette::interpose\n"
             f"{entry_point(p, 'interpose', bypass)}"

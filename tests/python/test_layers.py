@@ -24,6 +24,7 @@ ORDER = (
     "select",
     "kernels",
     "aggregate",
+    "device",
     "node",
     "execute",
     "mpi",

@@ -1,6 +1,8 @@
 // Wrappers of MPI_Init, MPI_Finalize, MPI_Abort and sessions: the runtime's lifetime.
 #include <mpi.h>
 
+#include "palmette/device/loaded.hpp"
+#include "palmette/device/resources.hpp"
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/interpose/wrappers.hpp"
@@ -15,6 +17,22 @@ constinit std::atomic<bool> is_up{false};
 constinit std::atomic<bool> init_was_ours{false};
 constinit std::atomic<bool> api_was_used{false};
 
+namespace {
+
+void watch_for_drivers(const runtime::Settings& settings) {
+#if defined(PALMETTE_ABI_SMPI)
+    (void)settings;
+    device::ignore_drivers();
+#else
+    if (!settings.device_check)
+        device::ignore_drivers();
+    else
+        device::learned_count();
+#endif
+}
+
+}  // namespace
+
 bool start_late() {
     int initialized = 0;
     int finalized = 0;
@@ -23,7 +41,9 @@ bool start_late() {
     // After MPI_Init this is a library that was loaded too late; its ranks may not all have it, so nothing is served.
     if (initialized || finalized) return false;
 #if MPI_VERSION >= 4
-    runtime::Process::instance().start_without_world(settings_from_environment());
+    const runtime::Settings settings = settings_from_environment();
+    watch_for_drivers(settings);
+    runtime::Process::instance().start_without_world(settings);
     is_up.store(true, std::memory_order_release);
     return true;
 #else
@@ -46,10 +66,17 @@ bool has_world() {
 }
 #endif
 
+/// Before the MPI ends; a program's contexts may end after it.
+void release_devices() {
+    if (device::driver_loaded()) device::Resources::instance().release();
+}
+
 void start(const runtime::Presence& presence) {
     const Guard guard;
     if (!guard.entered()) return;
-    runtime::Process::instance().start(settings_from_environment(), presence);
+    const runtime::Settings settings = settings_from_environment();
+    watch_for_drivers(settings);
+    runtime::Process::instance().start(settings, presence);
     is_up.store(true, std::memory_order_release);
 }
 
@@ -79,6 +106,7 @@ int on_MPI_Finalize() {
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::RecordedCalls::synchronize_again();
             runtime::Process::instance().finish();
+            release_devices();
         }
     }
     return next::MPI_Finalize();
@@ -106,6 +134,7 @@ int on_MPI_Session_finalize(MPI_Session* session) {
         if (guard.entered()) {
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::Process::instance().end_without_world();
+            release_devices();
             is_up.store(false, std::memory_order_release);
         }
     }

@@ -30,6 +30,7 @@ ShadowReduction::ShadowReduction(const Work& work)
     : work_(work),
       layout_from_(work.in_place == Work::InPlace::all_of_recv ? work.recv : work.send),
       input_(layout_from_.buffer()) {
+    if (OnDevice* device = OnDevice::current()) device->read_all();
     try {
         if (work.in_place != Work::InPlace::no) {
             const char* from = static_cast<const char*>(input_);

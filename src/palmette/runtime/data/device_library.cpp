@@ -2,7 +2,6 @@
 
 #include <link.h>
 
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <string_view>
@@ -10,7 +9,7 @@
 namespace palmette::runtime {
 namespace {
 
-constexpr std::array<std::string_view, 3> drivers{"libcuda.so", "libamdhip64.so", "libze_loader.so"};
+constexpr std::string_view driver = "libze_loader.so";
 
 struct Scan {
     unsigned long long known = 0;  ///< libraries that had been loaded at the last scan
@@ -24,7 +23,7 @@ int scan_object(dl_phdr_info* info, std::size_t, void* argument) {
     if (scan.now == scan.known) return 1;
     const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
     const std::string_view name = path.substr(path.rfind('/') + 1);
-    for (const std::string_view driver : drivers) scan.found = scan.found || name.substr(0, driver.size()) == driver;
+    scan.found = scan.found || name.substr(0, driver.size()) == driver;
     return 0;
 }
 
@@ -48,8 +47,9 @@ void warn_of_device_memory(int rank) {
     static std::atomic<bool> warned{false};
     if (rank != 0 || warned.exchange(true)) return;
     std::fputs(
-        "palmette: a GPU's driver library is loaded and data may lie in device memory, which palmette doesn't read: "
-        "collectives are left to the MPI; if no buffer of theirs lies there, set PALMETTE_DEVICE_CHECK=0\n",
+        "palmette: Level Zero, the driver library of Intel's GPUs, is loaded and data may lie in device memory, which "
+        "palmette doesn't read: collectives are left to the MPI; if no buffer of theirs lies there, set "
+        "PALMETTE_DEVICE_CHECK=0\n",
         stderr);
 }
 

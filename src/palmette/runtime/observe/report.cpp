@@ -36,7 +36,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a communicator on which few collectives were called so far",
     "a rank of the job runs without palmette's library",
     "a communicator with processes from outside of MPI_COMM_WORLD",
-    "a GPU's driver library is loaded, so that data may lie in device memory",
+    "Level Zero is loaded, so that data may lie in device memory",
     "counts of an alltoallv or alltoallw have changed that had repeated before",
     "lengths of an alltoallv or alltoallw that a plan can't remember",
 };

@@ -128,8 +128,11 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
 int take_error();
 
 /// Before a blocking collective, which doesn't progress palmette's operations: completes those that are outstanding on
-/// the same communicator. The other ranks have started them, too, before they can come to this call.
+/// the same communicator, and has the data of device buffers where the MPI reads it. The other ranks have started them,
+/// too, before they can come to this call.
 inline void before_blocking(MPI_Comm comm) {
+    if (OnDevice* device = OnDevice::current()) [[unlikely]]
+        device->read_all();
     if (has_outstanding()) Background::instance().finish(comm);
 }
 

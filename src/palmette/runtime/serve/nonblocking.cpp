@@ -7,22 +7,12 @@ namespace {
 thread_local int last_error = MPI_SUCCESS;
 
 int query(void* extra, MPI_Status* status) {
-    const auto& task = *static_cast<const Task*>(extra);
-    PMPI_Status_set_elements(status, MPI_BYTE, 0);
-    PMPI_Status_set_cancelled(status, 0);
-    status->MPI_SOURCE = MPI_ANY_SOURCE;
-    status->MPI_TAG = MPI_ANY_TAG;
-    // Not returned: the MPI would raise it on an unrelated communicator.
-    status->MPI_ERROR = task.code;
-    return MPI_SUCCESS;
+    return describe_completion(static_cast<const Task*>(extra)->code, status);
 }
 
 int release(void* extra) {
     auto& task = *static_cast<Task*>(extra);
-    if (task.code != MPI_SUCCESS) {
-        last_error = task.code;
-        outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
-    }
+    if (task.code != MPI_SUCCESS) set_error(task.code);
     task.released = true;
     return MPI_SUCCESS;
 }
@@ -31,6 +21,21 @@ int release(void* extra) {
 int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
+
+int describe_completion(int code, MPI_Status* status) {
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    // Not returned: the MPI would raise it on an unrelated communicator.
+    status->MPI_ERROR = code;
+    return MPI_SUCCESS;
+}
+
+void set_error(int code) {
+    last_error = code;
+    outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
+}
 
 int take_error() {
     const int code = last_error;

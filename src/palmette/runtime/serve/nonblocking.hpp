@@ -9,6 +9,11 @@
 
 namespace palmette::runtime {
 
+/// The status of a generalized request of palmette's that has ended with `code`. Returns MPI_SUCCESS.
+int describe_completion(int code, MPI_Status* status);
+/// This thread has completed the request of an operation that failed: the error for `take_error`.
+void set_error(int code);
+
 /// Parts of start_nonblocking. Both need the lock.
 bool may_run_in_background(Call& call, Task& task);
 int begin_nonblocking(Task& task, MPI_Request* request);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "palmette/runtime/serve/on_device.hpp"
 #include "palmette/runtime/state/neighbours.hpp"
 
 namespace palmette::runtime {
@@ -74,10 +75,7 @@ bool may_be_persistent(Call& call, Task& task) {
 
 int make_persistent(Task& task, MPI_Request* request) {
     Table& all = table();
-    task.self_tag = all.take_tag();
-    int error = open_self(all);
-    if (error == MPI_SUCCESS) error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, task.self_tag, all.self, request);
-    if (error != MPI_SUCCESS) {
+    if (const int error = make_self_request(task.self_tag, request); error != MPI_SUCCESS) {
         Background::instance().give_back(task);
         return error;
     }
@@ -90,13 +88,35 @@ int make_persistent(Task& task, MPI_Request* request) {
     return MPI_SUCCESS;
 }
 
+int make_self_request(int& tag, MPI_Request* request) {
+    Table& all = table();
+    tag = all.take_tag();
+    const int error = open_self(all);
+    return error == MPI_SUCCESS ? PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, all.self, request) : error;
+}
+
+void complete_by_self(int tag, int code) {
+    // The receive is posted already, so this doesn't block. A byte too many signals an error (truncation).
+    const char byte = 0;
+    PMPI_Send(&byte, code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, tag, table().self);
+}
+
+void free_self_tag(int tag) { table().free_tags.push_back(tag); }
+
 void persistent_was_started(MPI_Request request) {
     Background& background = Background::instance();
-    const auto lock = background.lock();
-    if (Task* task = table().find(request); task && !task->running) background.start(*task);
+    {
+        const auto lock = background.lock();
+        if (Task* task = table().find(request)) {
+            if (!task->running) background.start(*task);
+            return;
+        }
+    }
+    device_request_was_started(request);
 }
 
 void persistent_is_freed(MPI_Request request) {
+    if (device_request_is_freed(request)) return;
     Background& background = Background::instance();
     const auto lock = background.lock();
     Table& all = table();
@@ -111,10 +131,6 @@ void persistent_is_freed(MPI_Request request) {
     task->released = true;
 }
 
-void complete_persistent(Task& task) {
-    // The receive is posted already, so this doesn't block. A byte too many signals an error (truncation).
-    const char byte = 0;
-    PMPI_Send(&byte, task.code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, task.self_tag, table().self);
-}
+void complete_persistent(Task& task) { complete_by_self(task.self_tag, task.code); }
 
 }  // namespace palmette::runtime

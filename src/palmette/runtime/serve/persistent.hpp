@@ -21,6 +21,11 @@ void make_ready(const CallArguments& arguments);
 /// Parts of start_persistent. Both need the lock.
 bool may_be_persistent(Call& call, Task& task);
 int make_persistent(Task& task, MPI_Request* request);
+/// A zero-byte receive from this process itself, and the tag of the message that completes it. Needs the lock.
+int make_self_request(int& tag, MPI_Request* request);
+/// Completes it; `code` of an operation that failed makes it fail, too.
+void complete_by_self(int tag, int code);
+void free_self_tag(int tag);
 /// Completes the request of a task that has ended.
 void complete_persistent(Task& task);
 

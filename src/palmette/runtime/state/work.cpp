@@ -27,6 +27,8 @@ int Work::open() {
         if (const int error = recv.prepare()) return error;
     }
     piecewise_ = piecewise_ && (send.is_staged() || recv.is_staged());
+    device_ = plan->key.blocking ? OnDevice::current() : nullptr;
+    if (device_ && (send.is_staged() || recv.is_staged())) device_->read_all();
     const int rank = state->rank();
     // The program may free its own communicator while this is in flight; and errors on it would be raised before we can
     // handle them.
@@ -155,6 +157,7 @@ Environment Work::environment(MpiExecutor& executor) {
     out.memory = &memory_;
     out.observer = Process::instance().observers().of_steps();
     out.data = piecewise_ ? &staged_ : nullptr;
+    if (device_ && overlaps_) out.data = device_;
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
     return out;
@@ -254,6 +257,12 @@ int Work::run() {
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
+        const bool whole = !plan->aggregation && plan->batch_bytes == 0 && !remembered_ && plan->slot == 0;
+        overlaps_ = device_ && whole && !send.is_staged() && !recv.is_staged();
+        if (overlaps_)
+            device_->overlap(bases_, *bound_);
+        else if (device_)
+            device_->read_all();
         if (plan->aggregation) {
             error = run_aggregated(executor);
         } else if (plan->batch_bytes > 0) {

@@ -10,6 +10,7 @@
 #include "palmette/base/byte_buffer.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/data/caller_buffer.hpp"
+#include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/state/communicator.hpp"
 #include "palmette/runtime/state/staged_exchange.hpp"
@@ -48,7 +49,8 @@ class Work {
         bound_ = nullptr;
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
-        remembered_ = counts_changed_ = piecewise_ = false;
+        device_ = nullptr;
+        overlaps_ = remembered_ = counts_changed_ = piecewise_ = false;
         left_to_mpi_ = std::nullopt;
     }
 
@@ -85,6 +87,8 @@ class Work {
     BoundProgram own_;        ///< where lengths differ between calls
     bool piecewise_ = false;  ///< blocks are packed and unpacked one by one (`staged_`)
     StagedExchange staged_;
+    OnDevice* device_ = nullptr;   ///< whose copies of device memory are the buffers; null: they are the program's
+    bool overlaps_ = false;        ///< its copies go on while the plan runs
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;

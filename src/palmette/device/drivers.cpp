@@ -1,0 +1,95 @@
+// Which drivers are there, and where a buffer lies.
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <initializer_list>
+#include <string_view>
+
+#include "palmette/device/place.hpp"
+
+namespace palmette::device {
+namespace {
+
+struct Found {
+    std::array<Driver*, 2> drivers{};
+    std::atomic<std::size_t> count{0};
+};
+constinit Found found;
+
+/// Keeps the library loaded.
+void* open_if_there(std::initializer_list<const char*> names) {
+    for (const char* name : names)
+        if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD)) return library;
+    return nullptr;
+}
+
+void add(Driver* driver) {
+    const std::size_t count = found.count.load(std::memory_order_relaxed);
+    found.drivers[count] = driver;
+    found.count.store(count + 1, std::memory_order_release);
+}
+
+bool has(const char* name) {
+    for (Driver* driver : all_drivers())
+        if (std::string_view(driver->name()) == name) return true;
+    return false;
+}
+
+}  // namespace
+
+std::span<Driver* const> all_drivers() { return {found.drivers.data(), found.count.load(std::memory_order_acquire)}; }
+
+bool find_drivers() {
+    if (!has("cuda"))
+        if (void* library = open_if_there({"libcuda.so.1", "libcuda.so"}))
+            if (Driver* driver = make_cuda_driver(library)) add(driver);
+    if (!has("hip"))
+        if (void* library =
+                open_if_there({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}))
+            if (Driver* driver = make_hip_driver(library)) add(driver);
+    return found.count.load(std::memory_order_relaxed) > 0;
+}
+
+constinit HostPages host_pages;
+constinit std::atomic<bool> context_seen{false};
+
+namespace {
+
+/// Allocations that buffers were in, by id: the last one of each slot.
+constinit std::array<std::atomic<std::uint64_t>, 256> allocations{};
+
+Place ask(const void* address) {
+    if (libraries_came()) look_for_drivers();
+    for (Driver* driver : all_drivers()) {
+        const Place place = driver->place_of(address);
+        if (place.memory != Memory::host) return place;
+    }
+    return {};
+}
+
+}  // namespace
+
+bool look_for_context() {
+    for (Driver* driver : all_drivers())
+        if (driver->has_context()) {
+            host_pages.clear();
+            context_seen.store(true, std::memory_order_relaxed);
+            return true;
+        }
+    return false;
+}
+
+Place place_of(const void* address) {
+    if (known_host(address)) return {};
+    const Place place = ask(address);
+    if (!place.on_device()) {
+        host_pages.add(address);
+        return place;
+    }
+    auto& slot = allocations[place.id % allocations.size()];
+    if (slot.exchange(place.id, std::memory_order_relaxed) != place.id || place.id == 0) host_pages.clear();
+    return place;
+}
+
+}  // namespace palmette::device

@@ -1,0 +1,53 @@
+// Where a buffer lies, with host pages remembered: asking the driver costs a microsecond.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "palmette/device/driver.hpp"
+#include "palmette/device/loaded.hpp"
+
+namespace palmette::device {
+
+/// Pages that a driver has said aren't a device's: by page number, the last one of each slot.
+///
+/// A page may be unmapped and become a device's later. Drivers reserve the address space of a device's memory when its
+/// context is made, before any buffer of it can be passed on: all is forgotten when the first context is seen, and
+/// whenever a buffer turns up in an allocation not seen before.
+class HostPages {
+  public:
+    bool has(const void* address) const {
+        const std::uint64_t page = page_of(address);
+        return slots_[page % slots].load(std::memory_order_relaxed) == page;
+    }
+    void add(const void* address) {
+        const std::uint64_t page = page_of(address);
+        slots_[page % slots].store(page, std::memory_order_relaxed);
+    }
+    void clear() {
+        for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
+    }
+
+  private:
+    static constexpr std::uint64_t slots = 1024;
+    static std::uint64_t page_of(const void* address) { return reinterpret_cast<std::uint64_t>(address) >> 12; }
+    std::array<std::atomic<std::uint64_t>, slots> slots_{};
+};
+extern constinit HostPages host_pages;
+/// A thread had a context when a buffer was looked at.
+extern constinit std::atomic<bool> context_seen;
+/// Looks for one; forgets all pages when it is the first. Costs some nanoseconds.
+bool look_for_context();
+
+/// Whether an address lies in the host's memory as far as is remembered; false: ask `place_of`.
+inline bool known_host(const void* address) {
+    if (!context_seen.load(std::memory_order_relaxed)) [[unlikely]]
+        look_for_context();
+    return host_pages.has(address);
+}
+
+/// Asks the drivers, at most once for each page of the host's.
+Place place_of(const void* address);
+
+}  // namespace palmette::device

@@ -1,0 +1,441 @@
+#include "palmette/runtime/data/on_device.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "palmette/runtime/data/datatype.hpp"
+
+namespace palmette::runtime {
+
+constinit std::array<DeviceCounts, select::all_function_count> device_counts{};
+constinit thread_local OnDevice* OnDevice::current_ = nullptr;
+
+namespace {
+
+using select::Function;
+
+/// Some bytes from an argument's address on.
+struct Run {
+    std::int64_t begin, end;
+    friend bool operator<(const Run& a, const Run& b) { return a.begin < b.begin; }
+};
+
+/// The bytes of a buffer that are data, sorted, disjoint and not adjacent.
+class Runs {
+  public:
+    void add(std::int64_t begin, std::int64_t bytes) {
+        if (bytes <= 0) return;
+        if (!all_.empty() && all_.back().end == begin)
+            all_.back().end += bytes;
+        else
+            all_.push_back({begin, begin + bytes});
+    }
+    void add(const Runs& others, std::int64_t shift) {
+        for (const Run& run : others.all_) add(run.begin + shift, run.end - run.begin);
+    }
+    void sort() {
+        std::sort(all_.begin(), all_.end());
+        std::size_t kept = 0;
+        for (std::size_t i = 1; i < all_.size(); ++i) {
+            if (all_[i].begin <= all_[kept].end)
+                all_[kept].end = std::max(all_[kept].end, all_[i].end);
+            else
+                all_[++kept] = all_[i];
+        }
+        if (!all_.empty()) all_.resize(kept + 1);
+    }
+    bool empty() const { return all_.empty(); }
+    std::int64_t begin() const { return all_.front().begin; }
+    std::int64_t end() const { return all_.back().end; }
+    const std::vector<Run>& all() const { return all_; }
+    std::int64_t bytes() const {
+        std::int64_t sum = 0;
+        for (const Run& run : all_) sum += run.end - run.begin;
+        return sum;
+    }
+
+  private:
+    std::vector<Run> all_;
+};
+
+/// The bytes that `count` elements have, found by unpacking ones over zeros. False where MPI says no.
+bool add_by_mask(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype type, const TypeShape& shape,
+                 std::int64_t true_lower, std::int64_t true_extent) {
+    const std::int64_t last = (count - 1) * shape.extent;
+    const std::int64_t low = true_lower + std::min<std::int64_t>(0, last);
+    const std::int64_t high = true_lower + true_extent + std::max<std::int64_t>(0, last);
+    const std::vector<char> ones(static_cast<std::size_t>(count * shape.size), 1);
+    std::vector<char> mask(static_cast<std::size_t>(high - low), 0);
+    if (unpack(ones.data(), count, type, shape, mask.data() - low, MPI_COMM_SELF) != MPI_SUCCESS) return false;
+    const auto zero = [&](std::size_t from) {
+        const void* found = std::memchr(mask.data() + from, 0, mask.size() - from);
+        return found ? static_cast<std::size_t>(static_cast<const char*>(found) - mask.data()) : mask.size();
+    };
+    const auto one = [&](std::size_t from) {
+        const void* found = std::memchr(mask.data() + from, 1, mask.size() - from);
+        return found ? static_cast<std::size_t>(static_cast<const char*>(found) - mask.data()) : mask.size();
+    };
+    for (std::size_t begin = one(0), end = 0; begin < mask.size(); begin = one(end)) {
+        end = zero(begin);
+        runs.add(at + low + static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin));
+    }
+    return true;
+}
+
+/// Of `count` elements at `at`. False: MPI must check the arguments.
+bool add_elements(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype type) {
+    if (count == 0) return true;
+    TypeShape shape;
+    if (count < 0 || !size_of(type, shape)) return false;
+    if (shape.size == 0) return true;
+    if (complete(type, shape) != MPI_SUCCESS) return false;
+    if (shape.dense) {
+        runs.add(at, count * shape.size);
+        return true;
+    }
+    MPI_Aint lower = 0, extent = 0;
+    if (PMPI_Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
+    if (shape.extent < extent) return add_by_mask(runs, at, count, type, shape, lower, extent);
+    Runs element;
+    if (!add_by_mask(element, 0, 1, type, shape, lower, extent)) return false;
+    for (std::int64_t i = 0; i < count; ++i) runs.add(element, at + i * shape.extent);
+    return true;
+}
+
+/// The blocks of a side: `blocks` of them, or all in one for reductions.
+bool add_side(Runs& runs, const Side& side, int blocks) {
+    if (side.form == Side::Form::alike) {
+        TypeShape shape;
+        if (side.count == 0 || blocks == 0) return true;
+        if (side.count < 0 || !size_of(side.type, shape)) return false;
+        return add_elements(runs, 0, side.count * blocks, side.type);
+    }
+    if (!side.counts || !side.displacements || (side.form == Side::Form::typed && !side.types)) return false;
+    MPI_Aint lower = 0, extent = 1;
+    TypeShape shape;
+    if (side.form == Side::Form::listed &&
+        (!size_of(side.type, shape) || PMPI_Type_get_extent(side.type, &lower, &extent) != MPI_SUCCESS))
+        return false;
+    for (int b = 0; b < blocks; ++b) {
+        const MPI_Datatype type = side.types ? side.types[b] : side.type;
+        if (!add_elements(runs, side.displacements[b] * static_cast<std::int64_t>(extent), side.counts[b], type))
+            return false;
+    }
+    return true;
+}
+
+/// What of a call is significant at this rank.
+struct Significant {
+    bool reads_send = false, writes_recv = false, reads_recv = false;
+    int send_blocks = 1, recv_blocks = 1;
+    std::int64_t total = -1;  ///< reduce_scatter: elements of the input
+};
+
+bool neighbours_of(MPI_Comm comm, Significant& out) {
+    int kind = MPI_UNDEFINED;
+    if (PMPI_Topo_test(comm, &kind) != MPI_SUCCESS) return false;
+    if (kind == MPI_CART) {
+        int dimensions = 0;
+        if (PMPI_Cartdim_get(comm, &dimensions) != MPI_SUCCESS) return false;
+        out.send_blocks = out.recv_blocks = 2 * dimensions;
+    } else if (kind == MPI_GRAPH) {
+        int rank = 0;
+        if (PMPI_Comm_rank(comm, &rank) != MPI_SUCCESS ||
+            PMPI_Graph_neighbors_count(comm, rank, &out.send_blocks) != MPI_SUCCESS)
+            return false;
+        out.recv_blocks = out.send_blocks;
+    } else if (kind == MPI_DIST_GRAPH) {
+        int weighted = 0;
+        if (PMPI_Dist_graph_neighbors_count(comm, &out.recv_blocks, &out.send_blocks, &weighted) != MPI_SUCCESS)
+            return false;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/// Nothing: MPI must check the arguments.
+std::optional<Significant> significant(const CallArguments& call) {
+    if (call.comm == MPI_COMM_NULL) return std::nullopt;
+    int rank = 0, size = 0, inter = 0;
+    if (PMPI_Comm_rank(call.comm, &rank) != MPI_SUCCESS || PMPI_Comm_test_inter(call.comm, &inter) != MPI_SUCCESS ||
+        PMPI_Comm_size(call.comm, &size) != MPI_SUCCESS)
+        return std::nullopt;
+    int others = size;
+    if (inter && PMPI_Comm_remote_size(call.comm, &others) != MPI_SUCCESS) return std::nullopt;
+    const bool at_root = inter ? call.root == MPI_ROOT : call.root == rank;
+    const bool takes_part = !inter || call.root != MPI_PROC_NULL;
+    const bool send_in_place = call.send.in_place();
+    Significant out;
+    switch (call.function) {
+        case Function::barrier:
+            return std::nullopt;
+        case Function::bcast:
+            out.reads_send = at_root;
+            out.writes_recv = !at_root && takes_part;
+            return out;
+        case Function::gather:
+        case Function::gatherv:
+            out.reads_send = !send_in_place && takes_part && (!inter || !at_root);
+            out.writes_recv = at_root;
+            out.reads_recv = at_root && send_in_place;
+            out.recv_blocks = others;
+            return out;
+        case Function::scatter:
+        case Function::scatterv:
+            out.reads_send = at_root;
+            out.send_blocks = others;
+            out.writes_recv = !call.recv.in_place() && takes_part && (!inter || !at_root);
+            return out;
+        case Function::reduce:
+            out.reads_send = !send_in_place && takes_part && (!inter || !at_root);
+            out.writes_recv = at_root;
+            out.reads_recv = at_root && send_in_place;
+            return out;
+        case Function::allreduce:
+        case Function::scan:
+            out.reads_send = !send_in_place;
+            out.writes_recv = true;
+            out.reads_recv = send_in_place;
+            return out;
+        case Function::exscan:
+            // The first rank has no result: its buffer stays as it is.
+            out.reads_send = !send_in_place;
+            out.writes_recv = rank != 0;
+            out.reads_recv = send_in_place;
+            return out;
+        case Function::reduce_scatter:
+        case Function::reduce_scatter_block: {
+            out.total = 0;
+            const bool alike = call.recv.form == Side::Form::alike;
+            if (!alike && !call.recv.counts) return std::nullopt;
+            for (int r = 0; r < size; ++r) {
+                const std::int64_t count = alike ? call.recv.count : call.recv.counts[r];
+                if (count < 0) return std::nullopt;
+                out.total += count;
+            }
+            out.reads_send = !send_in_place;
+            out.writes_recv = true;
+            out.reads_recv = send_in_place;
+            // What it receives is a count of its own.
+            out.recv_blocks = rank;
+            return out;
+        }
+        case Function::allgather:
+        case Function::allgatherv:
+        case Function::alltoall:
+        case Function::alltoallv:
+        case Function::alltoallw:
+            out.reads_send = !send_in_place;
+            out.writes_recv = true;
+            out.reads_recv = send_in_place;
+            out.recv_blocks = others;
+            out.send_blocks =
+                call.function == Function::allgather || call.function == Function::allgatherv ? 1 : others;
+            return out;
+        case Function::neighbor_allgather:
+        case Function::neighbor_allgatherv:
+        case Function::neighbor_alltoall:
+        case Function::neighbor_alltoallv:
+        case Function::neighbor_alltoallw:
+            if (inter || !neighbours_of(call.comm, out)) return std::nullopt;
+            out.reads_send = out.writes_recv = true;
+            // The blocks of neighbours that aren't there (MPI_PROC_NULL) stay as they are.
+            out.reads_recv = true;
+            if (call.function == Function::neighbor_allgather || call.function == Function::neighbor_allgatherv)
+                out.send_blocks = 1;
+            return out;
+    }
+    return std::nullopt;
+}
+
+bool runs_of_send(Runs& runs, const CallArguments& call, const Significant& what) {
+    if (what.total >= 0) return add_elements(runs, 0, what.total, call.recv.type);
+    return add_side(runs, call.send, what.send_blocks);
+}
+
+bool runs_of_recv(Runs& runs, const CallArguments& call, const Significant& what) {
+    if (what.total < 0) return add_side(runs, call.recv, what.recv_blocks);
+    const std::int64_t own = call.recv.form == Side::Form::alike ? call.recv.count : call.recv.counts[what.recv_blocks];
+    return add_elements(runs, 0, what.reads_recv ? what.total : own, call.recv.type);
+}
+
+bool is_absent(const void* buffer) { return !buffer || buffer == MPI_BOTTOM || buffer == MPI_IN_PLACE; }
+
+void open(device::StagedBuffer& staging, std::int64_t& base, const device::Place& place, const void* buffer,
+          const Runs& runs) {
+    std::vector<device::RunGroup> data;
+    // One run is all of it.
+    if (runs.all().size() > 1)
+        for (const Run& run : runs.all()) device::add_run(data, run.begin - runs.begin(), run.end - run.begin);
+    const std::int64_t span = runs.end() - runs.begin();
+    const bool sparse = span > 4 * runs.bytes() + (1 << 20);
+    base = -runs.begin();
+    staging.open(place, static_cast<char*>(const_cast<void*>(buffer)) + runs.begin(), span, std::move(data), sparse);
+}
+
+}  // namespace
+
+OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.function), comm_(arguments.comm) {
+    const void* const from = arguments.send.buffer;
+    void* const to = arguments.recv.writable();
+    if (is_known_host(from) && is_known_host(to)) return;
+    const auto what = significant(arguments);
+    if (!what) return;
+    Runs sent, received;
+    const bool sends = what->reads_send && !is_absent(from);
+    const bool receives = (what->writes_recv || what->reads_recv) && !is_absent(to);
+    if (sends && !runs_of_send(sent, arguments, *what)) return;
+    if (receives && !runs_of_recv(received, arguments, *what)) return;
+    sent.sort();
+    received.sort();
+    device::Place send_place, recv_place;
+    if (!sent.empty()) send_place = device::place_of(static_cast<const char*>(from) + sent.begin());
+    if (!received.empty()) recv_place = device::place_of(static_cast<const char*>(to) + received.begin());
+    // The next call with these arguments sees at once that they are the host's.
+    if (!send_place.on_device() && !is_absent(from)) device::host_pages.add(from);
+    if (!recv_place.on_device() && !is_absent(to)) device::host_pages.add(to);
+    reads_send_ = send_place.on_device();
+    writes_recv_ = what->writes_recv && recv_place.on_device();
+    reads_recv_ = what->reads_recv && recv_place.on_device();
+    if (reads_send_ && recv_place.on_device()) {
+        const std::int64_t distance = static_cast<const char*>(from) - static_cast<const char*>(to);
+        if (sent.begin() + distance < received.end() && received.begin() < sent.end() + distance) {
+            // Both in one copy, so that the MPI sees where its arguments overlap.
+            received.add(sent, distance);
+            received.sort();
+            one_for_both_ = reads_recv_ = true;
+            open(recv_, recv_base_, recv_place, to, received);
+            send_base_ = recv_base_ + distance;
+            return;
+        }
+    }
+    if (send_place.on_device()) open(send_, send_base_, send_place, from, sent);
+    if (recv_place.on_device()) open(recv_, recv_base_, recv_place, to, received);
+}
+
+OnDevice::~OnDevice() {
+    if (current_ == this) current_ = nullptr;
+}
+
+void OnDevice::read_all() {
+    if (has_read_ || in_place_) return;
+    has_read_ = true;
+    if (reads_send_ && !one_for_both_) send_.start_reading();
+    if (reads_recv_) recv_.start_reading();
+    send_.await_all();
+    recv_.await_all();
+}
+
+void OnDevice::start_writing_back(int code) {
+    if (current_ == this) current_ = nullptr;
+    if (in_place_ || code != MPI_SUCCESS || !writes_recv_) return;
+    if (unwritten_.empty()) return recv_.start_writing_all();
+    for (std::size_t i = 0; i < unwritten_.size(); ++i) {
+        const std::int64_t begin = static_cast<std::int64_t>(i) * device::StagedBuffer::piece_bytes;
+        if (unwritten_[i] >= 0)
+            recv_.start_writing(begin, std::min(device::StagedBuffer::piece_bytes, recv_.bytes() - begin));
+    }
+}
+
+int OnDevice::finish(int code, MPI_Comm comm) {
+    send_.await_done();
+    recv_.await_done();
+    DeviceCounts& counts = device_counts[static_cast<std::size_t>(function_)];
+    counts.calls.fetch_add(1, std::memory_order_relaxed);
+    counts.bytes_read.fetch_add(send_.bytes_read() + recv_.bytes_read(), std::memory_order_relaxed);
+    counts.bytes_written.fetch_add(recv_.bytes_written(), std::memory_order_relaxed);
+    if (in_place_) counts.in_place.fetch_add(1, std::memory_order_relaxed);
+    const device::Status failure = send_.failure() ? send_.failure() : recv_.failure();
+    if (!failure) return code;
+    counts.failures.fetch_add(1, std::memory_order_relaxed);
+    static std::atomic<bool> told{false};
+    if (!told.exchange(true))
+        std::fprintf(stderr, "palmette: a copy between device and host failed (%s): the call returns MPI_ERR_OTHER\n",
+                     failure);
+    if (code != MPI_SUCCESS) return code;
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+}
+
+void OnDevice::restart() {
+    send_.restart();
+    recv_.restart();
+    has_read_ = false;
+    unwritten_.clear();
+}
+
+char* OnDevice::on_device(const char* host) const {
+    if (send_.holds(host)) return send_.device() + (host - send_.host());
+    if (recv_.holds(host)) return recv_.device() + (host - recv_.host());
+    return nullptr;
+}
+
+template <class Visit>
+void OnDevice::each_piece(const BoundProgram& program, Visit visit) {
+    for (const BoundStep& step : program.steps) {
+        const bool message = step.kind == plan::StepKind::recv;
+        const std::uint32_t first = message ? step.first_piece : step.first_target;
+        const std::uint32_t count = message ? step.piece_count : step.target_count;
+        for (std::uint32_t i = first; i < first + count; ++i)
+            if (const Piece& piece = program.pieces[i]; piece.buffer == plan::Buffer::recv)
+                visit(piece.offset, piece.bytes);
+    }
+}
+
+namespace {
+
+/// Calls `visit(piece, bytes)` for the pieces of a staged buffer that a range of it lies in.
+template <class Visit>
+void split(std::int64_t begin, std::int64_t bytes, Visit visit) {
+    constexpr std::int64_t piece = device::StagedBuffer::piece_bytes;
+    for (const std::int64_t end = begin + bytes; begin < end;) {
+        const std::int64_t index = begin / piece;
+        const std::int64_t part = std::min(end, (index + 1) * piece) - begin;
+        visit(static_cast<std::size_t>(index), part);
+        begin += part;
+    }
+}
+
+}  // namespace
+
+void OnDevice::overlap(const Bases& bases, const BoundProgram& program) {
+    bases_ = bases;
+    // What comes from the device later must not overwrite what the plan has written.
+    if (reads_recv_) read_all();
+    if (reads_send_ && !has_read_) {
+        has_read_ = true;
+        send_.start_reading();
+    }
+    const auto pieces = static_cast<std::size_t>((recv_.bytes() + device::StagedBuffer::piece_bytes - 1) /
+                                                 device::StagedBuffer::piece_bytes);
+    if (!writes_recv_ || !recv_.is_whole() || pieces < 2 || !recv_.holds(bases.recv)) return;
+    unwritten_.assign(pieces, 0);
+    const std::int64_t base = bases.recv - recv_.host();
+    each_piece(program, [&](std::int64_t offset, std::int64_t bytes) {
+        split(base + offset, bytes, [&](std::size_t piece, std::int64_t part) { unwritten_[piece] += part; });
+    });
+}
+
+int OnDevice::about_to_read(std::int64_t offset, std::int64_t bytes) {
+    if (send_.holds(bases_.send)) send_.await(bases_.send - send_.host() + offset, bytes);
+    return MPI_SUCCESS;
+}
+
+void OnDevice::wrote(std::int64_t offset, std::int64_t bytes) {
+    if (unwritten_.empty()) return;
+    constexpr std::int64_t whole = device::StagedBuffer::piece_bytes;
+    split(bases_.recv - recv_.host() + offset, bytes, [&](std::size_t piece, std::int64_t part) {
+        std::int64_t& left = unwritten_[piece];
+        left -= part;
+        if (left != 0) return;
+        left = -1;
+        const std::int64_t begin = static_cast<std::int64_t>(piece) * whole;
+        recv_.start_writing(begin, std::min(whole, recv_.bytes() - begin));
+    });
+}
+
+}  // namespace palmette::runtime
