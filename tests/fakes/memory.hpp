@@ -1,0 +1,120 @@
+// Memory of the simulated devices: a memfd, mapped without any access at the address that programs get, where every
+// touch by the host is a SIGSEGV, and once more at an address that the fake alone knows, the alias.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda_types.hpp"
+
+namespace fake {
+
+struct Context;
+
+/// A file without a name that holds memory; closed with its last user.
+struct Pages {
+    int file = -1;
+    std::size_t size = 0;
+    ino_t inode = 0;
+
+    explicit Pages(std::size_t bytes);
+    explicit Pages(int opened) : file(opened) {}
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+    ~Pages();
+};
+
+/// Physical memory of cuMemCreate, mapped by cuMemMap.
+struct PhysicalMemory {
+    std::shared_ptr<Pages> pages;
+    AllocationProperties properties{};
+    std::uint64_t id = 0;
+    std::string library;
+    /// Of cuMemCreate and cuMemRetainAllocationHandle; mappings keep it, too.
+    int handles = 1;
+};
+
+struct Pool {
+    PoolProperties properties{};
+    bool standard = false;
+    std::string library;
+};
+
+enum class Kind { device, managed, host, registered, pool, mapped, opened };
+const char* name_of(Kind kind);
+
+struct Allocation {
+    Kind kind = Kind::device;
+    std::uintptr_t address = 0;
+    std::size_t size = 0;
+    char* alias = nullptr;
+    std::shared_ptr<Pages> pages;
+    /// Of the devices visible here; -1: the host's.
+    int device = 0;
+    Context* context = nullptr;
+    /// Never used again in this process.
+    std::uint64_t id = 0;
+    std::string library;
+    bool says_host = false;
+    bool sync_memops = false;
+    Pool* pool = nullptr;
+    std::shared_ptr<PhysicalMemory> physical;
+    /// Of a mapping: which devices may use it, and the reserved range.
+    std::vector<bool> accessible;
+    std::uintptr_t reserved = 0;
+    std::size_t reserved_size = 0;
+    /// Of opened memory: the handle it came by, how often it was opened.
+    std::string handle;
+    int opens = 0;
+
+    Allocation() = default;
+    Allocation(const Allocation&) = delete;
+    Allocation& operator=(const Allocation&) = delete;
+    ~Allocation();
+
+    std::uintptr_t end() const { return address + size; }
+    bool on_host() const { return kind == Kind::host || kind == Kind::registered || device < 0; }
+};
+using AllocationPointer = std::shared_ptr<Allocation>;
+
+/// Host memory in which a part of a range lies, and what keeps it mapped.
+struct Piece {
+    char* at;
+    std::size_t size;
+    AllocationPointer keeps;
+};
+
+/// All allocations by address. Not locked: its user locks.
+class Memory {
+  public:
+    /// Maps new memory, which isn't in the map yet; nullptr: there is none.
+    AllocationPointer allocate(Kind kind, std::size_t size, int device);
+    /// Maps `size` bytes of `pages` from `offset` on, at `where` unless that is 0.
+    AllocationPointer map(Kind kind, std::shared_ptr<Pages> pages, std::size_t offset, std::size_t size, bool readable,
+                          std::uintptr_t where);
+    void insert(const AllocationPointer& allocation) { allocations_[allocation->address] = allocation; }
+    void remove(const Allocation& allocation) { allocations_.erase(allocation.address); }
+    /// What has this byte; nullptr: memory of the host that the driver doesn't know.
+    AllocationPointer find(std::uintptr_t address) const;
+    /// Whether any byte of the range is of an allocation.
+    bool overlaps(std::uintptr_t address, std::size_t size) const;
+    /// Where [address, address + size) lies; empty when it ends behind an allocation. Mapped ranges may touch.
+    std::vector<Piece> pieces(std::uintptr_t address, std::size_t size) const;
+    const std::map<std::uintptr_t, AllocationPointer>& all() const { return allocations_; }
+    void clear() { allocations_.clear(); }
+    std::uint64_t next_id() { return ++ids_; }
+
+  private:
+    std::map<std::uintptr_t, AllocationPointer> allocations_;
+    std::uint64_t ids_ = 0x1000;
+};
+
+/// Copies from pieces to pieces of the same length; they may overlap.
+void copy(const std::vector<Piece>& target, const std::vector<Piece>& source);
+
+}  // namespace fake
