@@ -259,6 +259,7 @@ void freed_at_once(Outcome& outcome, bool communicator) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    DriverOptions drivers(argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     int size = 1;
@@ -284,6 +285,7 @@ int main(int argc, char** argv) {
     Outcome outcome;
     for (long number = first; number < first + cases; ++number) {
         watch(timeout_s);
+        drivers.at(number);
         run_case(seed, number, places, outcome);
     }
     watch(timeout_s);

@@ -105,6 +105,7 @@ void run(std::uint64_t seed, int rounds, MPI_Comm comm, bool free_first, Outcome
 }  // namespace
 
 int main(int argc, char** argv) {
+    DriverOptions drivers(argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
 #ifndef TEST_HAS_PERSISTENT
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
     Outcome outcome;
     for (std::uint64_t set = 0; set < 6; ++set) {
         watch(timeout_s);
+        drivers.at(static_cast<long>(set));
         MPI_Comm comm = MPI_COMM_WORLD;
         if (set % 3 == 2) MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &comm);
         int value = 0;

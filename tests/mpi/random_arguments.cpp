@@ -21,6 +21,7 @@
 using namespace test;
 
 int main(int argc, char** argv) {
+    DriverOptions drivers(argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
     Outcome rival("only the MPI is wrong");
     for (long number = first; number < first + cases; ++number) {
         watch(timeout_s);
+        drivers.at(number);
         Rng choice(seed, static_cast<std::uint64_t>(number), 1U << 20);
         // Half of the cases on the world: most programs use nothing else.
         const Communicator& where = choice.one_in(2) ? all[0] : choice.pick(all);

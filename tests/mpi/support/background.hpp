@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <optional>
+
+#include "device.hpp"
 #include "rng.hpp"
 
 // Open MPI 5 has the persistent collectives of MPI 4 without being MPI 4.
@@ -81,6 +84,8 @@ class Background {
         for (int& value : recv_) value = static_cast<int>(own.next() & 0xFFFFF);
         expected_send_ = send_;
         expected_recv_ = recv_;
+        send_elsewhere_.emplace(own, reinterpret_cast<char*>(send_.data()), send_.size() * sizeof(int));
+        recv_elsewhere_.emplace(own, reinterpret_cast<char*>(recv_.data()), recv_.size() * sizeof(int));
     }
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
@@ -102,18 +107,18 @@ class Background {
     }
 
     /// By MPI_I..., to be completed by `request`.
-    int start(MPI_Request* request) { return call(Nonblocking{}, send_.data(), recv_.data(), request); }
+    int start(MPI_Request* request) { return call(Nonblocking{}, send_there(), recv_there(), request); }
     /// By MPI_..._init.
     int init(MPI_Request* request) {
 #ifdef TEST_HAS_PERSISTENT
-        return call(Persistent{}, send_.data(), recv_.data(), request);
+        return call(Persistent{}, send_there(), recv_there(), request);
 #else
         (void)request;
         return MPI_ERR_OTHER;
 #endif
     }
     /// By MPI_ itself.
-    int block() { return call(Blocking{}, send_.data(), recv_.data(), nullptr); }
+    int block() { return call(Blocking{}, send_there(), recv_there(), nullptr); }
     /// By PMPI_, on memory of its own with the same contents as before the start. Collective.
     int expect() {
         const MPI_Datatype kept = type_;
@@ -122,7 +127,9 @@ class Background {
         type_ = kept;
         return code;
     }
-    bool right() const {
+    bool right() {
+        send_elsewhere_->download();
+        recv_elsewhere_->download();
         // In place these two leave what they like behind the result.
         const bool scatters = kind_ == Kind::reduce_scatter || kind_ == Kind::reduce_scatter_block;
         std::ptrdiff_t length = static_cast<std::ptrdiff_t>(recv_.size());
@@ -136,6 +143,8 @@ class Background {
             send_[i] = expected_send_[i] = static_cast<int>(own.next() & 0xFFFFF);
             recv_[i] = expected_recv_[i] = static_cast<int>(own.next() & 0xFFFFF);
         }
+        send_elsewhere_->upload();
+        recv_elsewhere_->upload();
     }
 
   private:
@@ -144,6 +153,8 @@ class Background {
     struct Blocking {};
     struct Reference {};
 
+    int* send_there() { return reinterpret_cast<int*>(send_elsewhere_->at(reinterpret_cast<char*>(send_.data()))); }
+    int* recv_there() { return reinterpret_cast<int*>(recv_elsewhere_->at(reinterpret_cast<char*>(recv_.data()))); }
     bool reduces() const {
         return kind_ == Kind::reduce || kind_ == Kind::allreduce || kind_ == Kind::reduce_scatter ||
                kind_ == Kind::reduce_scatter_block || kind_ == Kind::scan || kind_ == Kind::exscan;
@@ -293,6 +304,7 @@ class Background {
     int extent_ = 1;
     std::vector<int> counts_, displs_, send_counts_, send_displs_;
     std::vector<int> send_, recv_, expected_send_, expected_recv_;
+    std::optional<Elsewhere> send_elsewhere_, recv_elsewhere_;
 };
 
 }  // namespace test

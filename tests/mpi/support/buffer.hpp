@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device.hpp"
 #include "layouts.hpp"
 
 namespace test {
@@ -27,6 +28,8 @@ class Buffer {
 
     char* address() { return bytes_.data() + offset_; }
     const char* address() const { return bytes_.data() + offset_; }
+    char* begin() { return bytes_.data(); }
+    std::size_t bytes() const { return bytes_.size(); }
     bool operator==(const Buffer& other) const { return bytes_ == other.bytes_; }
 
     /// The first byte that differs, counted from the address.
@@ -41,6 +44,19 @@ class Buffer {
     static constexpr MPI_Aint guard = 64;
     std::vector<char> bytes_;
     MPI_Aint offset_ = 0;
+};
+
+/// A buffer in memory of another kind, while a call has it.
+class BufferElsewhere {
+  public:
+    BufferElsewhere(Rng& rng, Buffer& buffer)
+        : address_(buffer.address()), elsewhere_(rng, buffer.begin(), buffer.bytes()) {}
+    char* address() const { return elsewhere_.at(address_); }
+    void take_back() { elsewhere_.download(); }
+
+  private:
+    char* address_;
+    Elsewhere elsewhere_;
 };
 
 }  // namespace test

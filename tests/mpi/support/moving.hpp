@@ -54,7 +54,10 @@ class MovingCase {
         for (int turn = 0; turn < 2; ++turn) {
             if (naps > 0) usleep(static_cast<unsigned>(naps) * 500);
             if ((turn == 0) == mpi_first) {
-                our_code = through_mpi(with_buffers(call, our_send, our_recv), large, size_);
+                BufferElsewhere send_there(rngs_.own, our_send), recv_there(rngs_.own, our_recv);
+                our_code = through_mpi(with_buffers(call, send_there, recv_there), large, size_);
+                send_there.take_back();
+                recv_there.take_back();
             } else if (!context_.alone) {
                 their_code = call_pmpi(with_buffers(call, their_send, their_recv));
             }
@@ -244,7 +247,8 @@ class MovingCase {
         return call;
     }
 
-    Call with_buffers(Call call, Buffer& send, Buffer& recv) const {
+    template <class Memory>
+    Call with_buffers(Call call, Memory& send, Memory& recv) const {
         call.sendbuf = send_.empty() ? nullptr : send.address();
         call.recvbuf = recv_.empty() ? nullptr : recv.address();
         if (in_place_) (is_scatter(function_) ? call.recvbuf : const_cast<void*&>(call.sendbuf)) = MPI_IN_PLACE;

@@ -52,7 +52,10 @@ class ReducingCase {
         for (int turn = 0; turn < 2; ++turn) {
             if (naps > 0) usleep(static_cast<unsigned>(naps) * 500);
             if ((turn == 0) == mpi_first) {
-                our_code = through_mpi(make_call(our_send, our_recv), large, size_);
+                BufferElsewhere send_there(rngs_.own, our_send), recv_there(rngs_.own, our_recv);
+                our_code = through_mpi(make_call(send_there, recv_there), large, size_);
+                send_there.take_back();
+                recv_there.take_back();
             } else if (!context_.alone) {
                 their_code = call_pmpi(make_call(their_send, their_recv));
             }
@@ -245,7 +248,8 @@ class ReducingCase {
         return sum;
     }
 
-    Call make_call(Buffer& send, Buffer& recv) const {
+    template <class Memory>
+    Call make_call(Memory& send, Memory& recv) const {
         Call call{function_};
         call.sendbuf = in_place_ ? MPI_IN_PLACE : send.address();
         call.recvbuf = here_ ? recv.address() : nullptr;

@@ -1,0 +1,135 @@
+"""Buffers in device memory: the argument tests again with every buffer there, under MPIs that know nothing of it.
+
+The driver is one of ours (tests/fakes): a touch of its devices' memory by the host ends the process, copies are late,
+and a log tells what was left open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import BUILD, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, pretended
+
+pytestmark = pytest.mark.mpi
+
+DRIVER = BUILD / "tests" / "fakes" / "libcuda.so.1"
+THREE_MPIS = ("mpich", "openmpi", "impi")
+
+
+@dataclass(frozen=True)
+class OnDevice(Mpi):
+    """An MPI whose programs have the test driver."""
+
+    log: Path = Path()
+    fake: str = ""
+
+    def environment(self) -> dict[str, str]:
+        """Return the launcher's environment with the driver's settings."""
+        return super().environment() | {"PALMETTE_FAKE_CUDA": self.fake, "PALMETTE_FAKE_CUDA_LOG": str(self.log)}
+
+    def logs(self) -> Iterator[dict[str, Any]]:
+        """Yield what each process's driver has written down."""
+        for path in self.log.iterdir():
+            yield json.loads(path.read_text(encoding="utf-8"))
+
+    def assert_clean(self, ranks: int) -> None:
+        """Fail unless all ranks had the driver, and palmette made no context and left nothing."""
+        logs = list(self.logs())
+        assert len(logs) == ranks, [log["program"] for log in logs]
+        for log in logs:
+            ours = [one for one in log["contexts_created"] if "palmette" in one["library"]]
+            left = [one for one in log["live"] if "palmette" in one["library"]]
+            assert not ours, ours
+            assert not left, left
+
+
+@pytest.fixture
+def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[..., OnDevice]:
+    """Return an MPI with the driver, by the name of a variant."""
+
+    def make(variant: str, fake: str = "seed=1") -> OnDevice:
+        mpi = mpi_called(variant)
+        log = tmp_path / "driver"
+        log.mkdir(exist_ok=True)
+        return OnDevice(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
+
+    return make
+
+
+def device_calls(ran: Ran) -> int:
+    """Return how many calls the report counts on device memory."""
+    assert ran.report is not None, ran.text
+    return sum(row["calls"] for row in ran.report.get("device", {}).get("calls", []))
+
+
+WAYS = {
+    "served": dict(LEVEL_BY_LEVEL),
+    "table": {},
+    "left": {"PALMETTE_ENABLE": "1", **{name: "mpi" for name in LEVEL_BY_LEVEL}},
+}
+"""By palmette's algorithms, by the table, and all by the MPI."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_blocking(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, way: str) -> None:
+    mpi = on_device(variant, "seed=2,lazy" if way == "served" else "seed=3")
+    settings = {**WAYS[way], **(cluster.settings(5) if way == "served" else pretended(5, ""))}
+    ran = mpi.run(5, "random_arguments", "--driver", DRIVER, "--seed", 11, "--cases", 60 * SOAK, settings=settings)
+    ran.assert_right()
+    mpi.assert_clean(5)
+
+
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_ranks_may_differ(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str) -> None:
+    """Each buffer is of a kind of its own: of the host, pinned, managed, pooled, mapped, or a device's."""
+    mpi = on_device(variant)
+    ran = mpi.run(
+        4, "random_arguments", "--driver", DRIVER, "--memory", "any", "--seed", 5, "--cases", 80 * SOAK,
+        settings={**LEVEL_BY_LEVEL, **cluster.settings(4)},
+    )  # fmt: skip
+    ran.assert_right()
+    mpi.assert_clean(4)
+
+
+@pytest.mark.parametrize("program", ["nonblocking", "persistent"])
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_in_the_background(on_device: Callable[..., OnDevice], variant: str, program: str) -> None:
+    mpi = on_device(variant)
+    more = ("--cases", 25 * SOAK, "--free-communicator", 0) if program == "nonblocking" else ("--rounds", 4)
+    for memory in ("device", "any"):
+        ran = mpi.run(4, program, "--driver", DRIVER, "--memory", memory, *more, settings=pretended(4, "0011"))
+        ran.assert_right()
+        mpi.assert_clean(4)
+        for path in mpi.log.iterdir():
+            path.unlink()
+
+
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_the_driver_comes_and_goes(on_device: Callable[..., OnDevice], variant: str) -> None:
+    """Loaded after many calls, and closed by the program while others go on."""
+    mpi = on_device(variant)
+    ran = mpi.run(
+        4, "random_arguments", "--driver", DRIVER, "--load", 30, "--unload", 60, "--cases", 90,
+        settings=pretended(4, "0011"),
+    )  # fmt: skip
+    ran.assert_right()
+    mpi.assert_clean(4)
+
+
+@pytest.mark.parametrize(
+    "fake",
+    ["no_pin", "slow_query_us=20", "old", "pool_says_host=1,vmm_says_host=1", "pool_says_host=0,vmm_says_host=0"],
+)
+def test_drivers_differ(on_device: Callable[..., OnDevice], fake: str) -> None:
+    mpi = on_device("mpich", fake)
+    memory = "device" if fake == "old" else "any"
+    ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--memory", memory, "--cases", 40, settings=LEVEL_BY_LEVEL)
+    ran.assert_right()
+    mpi.assert_clean(3)
