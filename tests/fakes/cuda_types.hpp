@@ -4,7 +4,11 @@
 
 #include <cstddef>
 
+#ifdef FAKE_HIP
+#define FAKE_API extern "C"
+#else
 #define FAKE_API extern "C" __attribute__((visibility("default")))
+#endif
 
 namespace fake {
 

@@ -32,6 +32,12 @@ struct Exported {
 static_assert(sizeof(Exported) <= sizeof(IpcHandle));
 constexpr char exported_name[8] = "fakeipc";
 
+#ifdef FAKE_HIP
+constexpr const char* log_ending = ".hip.json";
+#else
+constexpr const char* log_ending = ".json";
+#endif
+
 Driver* instance = nullptr;
 Counted* functions = nullptr;
 std::mutex functions_mutex;
@@ -109,7 +115,9 @@ std::string library_of(const void* address) {
 
 Call::Call(Counted& function, const void* caller, Needs needs) {
     Driver& d = driver();
-    library = library_of(caller);  // not under the lock: it takes the loader's, under which the library ends
+    const void* const other = on_behalf_of();
+    library = library_of(
+        other != nullptr ? other : caller);  // not under the lock: it takes the loader's, under which the library ends
     const std::lock_guard<std::recursive_mutex> lock(d.mutex);
     if (d.closed) {
         result = deinitialized;
@@ -167,6 +175,11 @@ Context* pop_current() {
     Context* const top = current();
     if (top != nullptr) --stacked;
     return top;
+}
+
+const void*& on_behalf_of() {
+    thread_local const void* caller = nullptr;
+    return caller;
 }
 
 void be_slow() {
@@ -518,6 +531,9 @@ void Driver::write_log() {
     std::string calls;
     for (const Counted* f = fake::functions; f != nullptr; f = f->next) {
         if (f->total == 0) continue;
+#ifdef FAKE_HIP
+        if (f->name[0] == 'c') continue;  // HIP's functions call CUDA's
+#endif
         calls += (calls.empty() ? "" : ",\n  ") + quoted(f->name) + ": " + counts(f->calls);
     }
     if (folder == nullptr || calls.empty()) return;
@@ -539,7 +555,7 @@ void Driver::write_log() {
     for (const auto& context : primary) {
         if (context->retained > 0) objects.push_back(live("primary context", context->library, 0, 0));
     }
-    const std::string path = std::string(folder) + "/" + std::to_string(getpid()) + ".json";
+    const std::string path = std::string(folder) + "/" + std::to_string(getpid()) + log_ending;
     const std::string unfinished = path + ".new";
     std::FILE* const file = std::fopen(unfinished.c_str(), "we");
     if (file == nullptr) return;

@@ -138,7 +138,9 @@ Context* current();
 void set_current(Context* context);
 bool push_current(Context* context);
 Context* pop_current();
-/// What every function needs that asks about a pointer.
+/// Who made the calls of this thread instead of who seems to; nullptr: nobody else. HIP's functions call CUDA's.
+const void*& on_behalf_of();
+/// What every function does that asks about a pointer.
 void be_slow();
 std::string pci_bus_id(int physical);
 /// The file's name of the library or program with this address.
