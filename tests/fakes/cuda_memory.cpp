@@ -296,9 +296,8 @@ FAKE_API int cuMemAddressReserve(DevicePointer* address, std::size_t size, std::
                                  unsigned long long flags) {
     FAKE_CALL(cuMemAddressReserve, Needs::initialized);
     if (address == nullptr || size == 0 || size % granularity != 0 || flags != 0) return invalid_value;
-    void* const range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) return out_of_memory;
-    *address = address_of(range);
+    *address = address_space().take(size);
+    if (*address == 0) return out_of_memory;
     d.reserved[*address] = size;
     return success;
 }
@@ -307,7 +306,7 @@ FAKE_API int cuMemAddressFree(DevicePointer address, std::size_t size) {
     FAKE_CALL(cuMemAddressFree, Needs::initialized);
     const auto found = d.reserved.find(address);
     if (found == d.reserved.end() || found->second != size || d.memory.overlaps(address, size)) return invalid_value;
-    munmap(reinterpret_cast<void*>(address), size);
+    address_space().give_back(address, size);
     d.reserved.erase(found);
     return success;
 }

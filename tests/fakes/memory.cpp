@@ -16,6 +16,40 @@ std::size_t whole_pages(std::size_t size) { return (size + page - 1) / page * pa
 
 }  // namespace
 
+std::uintptr_t AddressSpace::take(std::size_t size) {
+    if (!begun_) {
+        begun_ = true;
+        void* const range = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range != MAP_FAILED) free_[reinterpret_cast<std::uintptr_t>(range)] = whole;
+    }
+    const auto fits = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
+    if (fits == free_.end()) return 0;
+    const auto [address, length] = *fits;
+    free_.erase(fits);
+    if (length > size) free_[address + size] = length - size;
+    return address;
+}
+
+void AddressSpace::give_back(std::uintptr_t address, std::size_t size) {
+    mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+         0);
+    auto at = free_.emplace(address, size).first;
+    if (const auto after = std::next(at); after != free_.end() && at->first + at->second == after->first) {
+        at->second += after->second;
+        free_.erase(after);
+    }
+    if (at == free_.begin()) return;
+    if (const auto before = std::prev(at); before->first + before->second == at->first) {
+        before->second += at->second;
+        free_.erase(at);
+    }
+}
+
+AddressSpace& address_space() {
+    static AddressSpace all;
+    return all;
+}
+
 const char* name_of(Kind kind) {
     constexpr const char* names[] = {"device", "managed", "host", "registered", "pool", "mapped", "opened"};
     return names[static_cast<int>(kind)];
@@ -40,7 +74,7 @@ Allocation::~Allocation() {
         mmap(reinterpret_cast<void*>(address), length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         return;
     }
-    munmap(reinterpret_cast<void*>(address), length);
+    address_space().give_back(address, length);
 }
 
 AllocationPointer Memory::allocate(Kind kind, std::size_t size, int device) {
@@ -57,8 +91,10 @@ AllocationPointer Memory::map(Kind kind, std::shared_ptr<Pages> pages, std::size
     const std::size_t length = whole_pages(size);
     const auto at = static_cast<off_t>(offset);
     const int access = PROT_READ | PROT_WRITE;
+    if (where == 0) where = address_space().take(length);
+    if (where == 0) return nullptr;
     void* const address = mmap(reinterpret_cast<void*>(where), length, readable ? access : PROT_NONE,
-                               MAP_SHARED | (where != 0 ? MAP_FIXED : 0), pages->file, at);
+                               MAP_SHARED | MAP_FIXED, pages->file, at);
     if (address == MAP_FAILED) return nullptr;
     auto made = std::make_shared<Allocation>();
     made->kind = kind;

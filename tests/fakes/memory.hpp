@@ -16,6 +16,22 @@ namespace fake {
 
 struct Context;
 
+/// The addresses that memory of a driver's gets. As a real one does, it reserves them when it begins, so that no memory
+/// of the program's, freed later, comes to lie there; but it uses them again for memory of another kind.
+class AddressSpace {
+  public:
+    /// 0: there is no room.
+    std::uintptr_t take(std::size_t size);
+    /// The range can't be touched any more.
+    void give_back(std::uintptr_t address, std::size_t size);
+
+  private:
+    static constexpr std::size_t whole = std::size_t{1} << 40;
+    bool begun_ = false;
+    std::map<std::uintptr_t, std::size_t> free_;
+};
+AddressSpace& address_space();
+
 /// A file without a name that holds memory; closed with its last user.
 struct Pages {
     int file = -1;

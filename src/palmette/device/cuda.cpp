@@ -141,7 +141,7 @@ class CudaDriver final : public Driver {
             place.memory = Memory::device;
             place.device = owner;
         } else {
-            return place;
+            place.memory = Memory::pinned;
         }
         place.driver = this;
         place.context = context ? context : context_of(place.device);

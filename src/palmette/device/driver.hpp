@@ -18,7 +18,8 @@ class Driver;
 
 /// How the host may treat a buffer.
 enum class Memory : std::uint8_t {
-    host,     ///< ordinary or pinned
+    host,     ///< the driver doesn't know it
+    pinned,   ///< the host's, from the driver or registered with it
     managed,  ///< migrates: the host may touch it
     device    ///< the host must not touch it
 };
@@ -26,7 +27,7 @@ enum class Memory : std::uint8_t {
 /// Where a buffer lies.
 struct Place {
     Memory memory = Memory::host;
-    Driver* driver = nullptr;  ///< of managed and device memory
+    Driver* driver = nullptr;  ///< null: the driver doesn't know it
     /// CUDA's context in which commands on the buffer are given: its own, or its device's primary one; HIP: unused.
     void* context = nullptr;
     int device = 0;

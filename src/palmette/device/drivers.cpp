@@ -83,10 +83,9 @@ bool look_for_context() {
 Place place_of(const void* address) {
     if (known_host(address)) return {};
     const Place place = ask(address);
-    if (!place.on_device()) {
-        host_pages.add(address);
-        return place;
-    }
+    // Pinned and managed memory are the driver's, which may put a device's memory there later: they are asked for again.
+    if (place.memory == Memory::host) host_pages.add(address);
+    if (!place.on_device()) return place;
     auto& slot = allocations[place.id % allocations.size()];
     if (slot.exchange(place.id, std::memory_order_relaxed) != place.id || place.id == 0) host_pages.clear();
     return place;

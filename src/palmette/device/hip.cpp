@@ -10,7 +10,7 @@ namespace {
 
 using Result = int;
 constexpr Result success = 0, not_ready = 600;
-constexpr int memory_device = 2, memory_managed = 3;  // hipMemoryType since ROCm 6
+constexpr int memory_host = 1, memory_device = 2, memory_managed = 3;  // hipMemoryType since ROCm 6
 constexpr int copy_default = 4;
 constexpr unsigned stream_non_blocking = 1, event_disable_timing = 2, host_register_portable = 1,
                    ipc_lazy_peer_access = 1;
@@ -111,6 +111,8 @@ class HipDriver final : public Driver {
             place.memory = Memory::managed;
         else if (attributes.type == memory_device)
             place.memory = Memory::device;
+        else if (attributes.type == memory_host)
+            place.memory = Memory::pinned;
         else
             return place;
         place.driver = this;

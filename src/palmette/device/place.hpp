@@ -10,7 +10,7 @@
 
 namespace palmette::device {
 
-/// Pages that a driver has said aren't a device's: by page number, the last one of each slot.
+/// Pages that no driver knows: by page number, the last one of each slot.
 ///
 /// A page may be unmapped and become a device's later. Drivers reserve the address space of a device's memory when its
 /// context is made, before any buffer of it can be passed on: all is forgotten when the first context is seen, and
@@ -24,6 +24,10 @@ class HostPages {
     void add(const void* address) {
         const std::uint64_t page = page_of(address);
         slots_[page % slots].store(page, std::memory_order_relaxed);
+    }
+    void remove(const void* address) {
+        std::uint64_t page = page_of(address);
+        slots_[page % slots].compare_exchange_strong(page, 0, std::memory_order_relaxed);
     }
     void clear() {
         for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);

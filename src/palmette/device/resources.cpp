@@ -6,6 +6,8 @@
 #include <bit>
 #include <new>
 
+#include "palmette/device/place.hpp"
+
 namespace palmette::device {
 namespace {
 
@@ -71,6 +73,7 @@ void Resources::unmap(const HostBlock& block) {
         block.pinned_at.driver->unpin(block.pinned_at, block.data);
         counts_.pinned.fetch_sub(block.bytes, std::memory_order_relaxed);
     }
+    host_pages.remove(block.data);
     munmap(block.data, static_cast<std::size_t>(block.bytes));
 }
 

@@ -296,8 +296,8 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
     if (!sent.empty()) send_place = device::place_of(static_cast<const char*>(from) + sent.begin());
     if (!received.empty()) recv_place = device::place_of(static_cast<const char*>(to) + received.begin());
     // The next call with these arguments sees at once that they are the host's.
-    if (!send_place.on_device() && !is_absent(from)) device::host_pages.add(from);
-    if (!recv_place.on_device() && !is_absent(to)) device::host_pages.add(to);
+    if (!sent.empty() && send_place.memory == device::Memory::host) device::host_pages.add(from);
+    if (!received.empty() && recv_place.memory == device::Memory::host) device::host_pages.add(to);
     reads_send_ = send_place.on_device();
     writes_recv_ = what->writes_recv && recv_place.on_device();
     reads_recv_ = what->reads_recv && recv_place.on_device();
