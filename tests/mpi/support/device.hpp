@@ -194,7 +194,7 @@ class DriverOptions {
     DriverOptions(int argc, char** argv)
         : library_(word_option(argc, argv, "--driver", nullptr)),
           load_(option(argc, argv, "--load", -1)),
-          unload_(option(argc, argv, "--unload", -1)) {
+          unload_(option(argc, argv, "--unload", -2)) {
         any_memory = std::strcmp(word_option(argc, argv, "--memory", "device"), "any") == 0;
         at(-1);
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import BUILD, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, pretended
+from .conftest import BUILD, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -43,6 +43,7 @@ class OnDevice(Mpi):
         logs = list(self.logs())
         assert len(logs) == ranks, [log["program"] for log in logs]
         for log in logs:
+            assert any("palmette" in library for library in log["calls"].get("cuMemcpyAsync", {})), "nothing was staged"
             ours = [one for one in log["contexts_created"] if "palmette" in one["library"]]
             left = [one for one in log["live"] if "palmette" in one["library"]]
             assert not ours, ours
@@ -60,12 +61,6 @@ def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[...,
         return OnDevice(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
 
     return make
-
-
-def device_calls(ran: Ran) -> int:
-    """Return how many calls the report counts on device memory."""
-    assert ran.report is not None, ran.text
-    return sum(row["calls"] for row in ran.report.get("device", {}).get("calls", []))
 
 
 WAYS = {
@@ -98,17 +93,21 @@ def test_ranks_may_differ(on_device: Callable[..., OnDevice], cluster: Cluster, 
     mpi.assert_clean(4)
 
 
+@pytest.mark.parametrize("memory", ["device", "any"])
 @pytest.mark.parametrize("program", ["nonblocking", "persistent"])
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_in_the_background(on_device: Callable[..., OnDevice], variant: str, program: str) -> None:
+def test_in_the_background(
+    on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, program: str, memory: str
+) -> None:
+    """Served by palmette, or for a part by the MPI: by requests of its own behind the program's."""
     mpi = on_device(variant)
     more = ("--cases", 25 * SOAK, "--free-communicator", 0) if program == "nonblocking" else ("--rounds", 4)
-    for memory in ("device", "any"):
-        ran = mpi.run(4, program, "--driver", DRIVER, "--memory", memory, *more, settings=pretended(4, "0011"))
-        ran.assert_right()
-        mpi.assert_clean(4)
-        for path in mpi.log.iterdir():
-            path.unlink()
+    # Intel MPI's own persistent collectives hang when ranks start them in different orders.
+    by_table = memory == "any" and (variant, program) != ("impi", "persistent")
+    settings = pretended(4, "0011") if by_table else {**LEVEL_BY_LEVEL, **cluster.settings(4)}
+    ran = mpi.run(4, program, "--driver", DRIVER, "--memory", memory, *more, settings=settings)
+    ran.assert_right()
+    mpi.assert_clean(4)
 
 
 @pytest.mark.parametrize("variant", THREE_MPIS)
@@ -129,7 +128,7 @@ def test_the_driver_comes_and_goes(on_device: Callable[..., OnDevice], variant: 
 )
 def test_drivers_differ(on_device: Callable[..., OnDevice], fake: str) -> None:
     mpi = on_device("mpich", fake)
-    memory = "device" if fake == "old" else "any"
+    memory = "device" if fake in ("old", "no_pin") else "any"
     ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--memory", memory, "--cases", 40, settings=LEVEL_BY_LEVEL)
     ran.assert_right()
     mpi.assert_clean(3)

@@ -295,9 +295,6 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
     device::Place send_place, recv_place;
     if (!sent.empty()) send_place = device::place_of(static_cast<const char*>(from) + sent.begin());
     if (!received.empty()) recv_place = device::place_of(static_cast<const char*>(to) + received.begin());
-    // The next call with these arguments sees at once that they are the host's.
-    if (!sent.empty() && send_place.memory == device::Memory::host) device::host_pages.add(from);
-    if (!received.empty() && recv_place.memory == device::Memory::host) device::host_pages.add(to);
     reads_send_ = send_place.on_device();
     writes_recv_ = what->writes_recv && recv_place.on_device();
     reads_recv_ = what->reads_recv && recv_place.on_device();
@@ -412,7 +409,7 @@ void OnDevice::overlap(const Bases& bases, const BoundProgram& program) {
     }
     const auto pieces = static_cast<std::size_t>((recv_.bytes() + device::StagedBuffer::piece_bytes - 1) /
                                                  device::StagedBuffer::piece_bytes);
-    if (!writes_recv_ || !recv_.is_whole() || pieces < 2 || !recv_.holds(bases.recv)) return;
+    if (!writes_recv_ || !recv_.is_whole() || pieces < 2) return;
     unwritten_.assign(pieces, 0);
     const std::int64_t base = bases.recv - recv_.host();
     each_piece(program, [&](std::int64_t offset, std::int64_t bytes) {
@@ -421,7 +418,8 @@ void OnDevice::overlap(const Bases& bases, const BoundProgram& program) {
 }
 
 int OnDevice::about_to_read(std::int64_t offset, std::int64_t bytes) {
-    if (send_.holds(bases_.send)) send_.await(bases_.send - send_.host() + offset, bytes);
+    // Addresses of a plan's buffers may lie before their first byte of data.
+    if (send_.is_open()) send_.await(bases_.send - send_.host() + offset, bytes);
     return MPI_SUCCESS;
 }
 
