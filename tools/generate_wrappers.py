@@ -55,6 +55,8 @@ ARGUMENTS = {
     "Neighbor_alltoallw": "sendbuf sendcounts sdispls sendtypes recvbuf recvcounts rdispls recvtypes comm",
 }
 """The parameters of each collective by uniform names; the headers of MPIs have different ones."""
+BUFFERS = ("sendbuf", "recvbuf", "buffer")
+"""Those with data, which may lie in device memory."""
 AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}
 """What follows them in each form."""
 
@@ -107,7 +109,7 @@ def call_arguments(prototype: Prototype, collective: str, kind: str) -> str:
 
 def buffers_of(prototype: Prototype) -> list[str]:
     """Return the names of a collective's data buffers."""
-    return [p.name for p in prototype.parameters if p.name in ("sendbuf", "recvbuf", "buffer")]
+    return [p.name for p in prototype.parameters if p.name in BUFFERS]
 
 
 def on_device(prototype: Prototype, arguments: str, kind: str) -> str:
@@ -180,8 +182,10 @@ def bypassed(collective: str) -> str:
     """Return the condition under which a blocking call goes straight to what comes next."""
     buffer, *block = BLOCK_ARGUMENTS.get(collective, ("",))
     in_place = f"{buffer} != MPI_IN_PLACE && " if buffer else ""
-    taken = f"runtime::bypass_of(select::Function::{collective.lower()}).takes({', '.join(['comm', *block])})"
-    return f"!inside && {in_place}{taken}"
+    bypass = f"runtime::bypass_of(select::Function::{collective.lower()})"
+    taken = f"!inside && {in_place}{bypass}.takes({', '.join(['comm', *block])})"
+    buffers = ", ".join(name for name in ARGUMENTS[collective].split() if name in BUFFERS)
+    return f"{taken} && (runtime::all_on_host({buffers}) || {bypass}.leaves())" if buffers else taken
 
 
 def source(prototypes: list[Prototype], listed: Listed) -> str:
@@ -208,10 +212,7 @@ using palmette::interpose::Word;
         if p.name in collectives:
             served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
             if collectives[p.name][1] == "blocking":
-                # The bypass counts the call: last.
-                first = ", ".join(buffers_of(p))
-                host = f"runtime::all_on_host({first}) && " if first else ""
-                bypass = f"    if ({host}{bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
+                bypass = f"    if ({bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
         parts.append(
             f"namespace palmette::interpose {{\n{finder(p)}{served}}}  // namespace palmette::interpose\n"
             f"{entry_point(p, 'interpose', bypass)}"

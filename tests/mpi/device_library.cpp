@@ -1,4 +1,4 @@
-// A GPU's driver library comes into one rank, before MPI_Init or later.
+// The library of a GPU whose memory palmette can't stage comes into one rank, before MPI_Init or later.
 //
 //     device_library LIBRARY [--early 1]
 

@@ -83,7 +83,8 @@ bool look_for_context() {
 Place place_of(const void* address) {
     if (known_host(address)) return {};
     const Place place = ask(address);
-    // Pinned and managed memory are the driver's, which may put a device's memory there later: they are asked for again.
+    // Pinned and managed memory are the driver's, which may put a device's memory there later: they are asked for
+    // again.
     if (place.memory == Memory::host) host_pages.add(address);
     if (!place.on_device()) return place;
     auto& slot = allocations[place.id % allocations.size()];

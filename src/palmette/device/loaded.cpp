@@ -134,8 +134,14 @@ const void* learned_count() {
     if (the_look().ignores) return nullptr;
     const std::uint64_t* loads = driver_watch.loads.load(std::memory_order_relaxed);
     if (loads == &never_matches) {
-        // Nothing was loaded since the first look: a stub that every glibc has makes the count move once.
-        if (void* stub = dlopen("libutil.so.1", RTLD_LAZY | RTLD_LOCAL)) dlclose(stub);
+        // Nothing was loaded since the first look: one of the small libraries that every glibc has makes the count move
+        // once.
+        for (const char* name : {"libanl.so.1", "libutil.so.1", "libBrokenLocale.so.1", "librt.so.1", "libdl.so.2"}) {
+            void* there = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+            void* opened = there ? there : dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+            if (opened) dlclose(opened);
+            if (opened && !there) break;
+        }
         look_for_drivers();
         loads = driver_watch.loads.load(std::memory_order_relaxed);
     }

@@ -19,7 +19,7 @@ class HostPages {
   public:
     bool has(const void* address) const {
         const std::uint64_t page = page_of(address);
-        return slots_[page % slots].load(std::memory_order_relaxed) == page;
+        return page == 0 || slots_[page % slots].load(std::memory_order_relaxed) == page;
     }
     void add(const void* address) {
         const std::uint64_t page = page_of(address);
@@ -44,11 +44,12 @@ extern constinit std::atomic<bool> context_seen;
 /// Looks for one; forgets all pages when it is the first. Costs some nanoseconds.
 bool look_for_context();
 
-/// Whether an address lies in the host's memory as far as is remembered; false: ask `place_of`.
-inline bool known_host(const void* address) {
+/// Whether addresses lie in the host's memory as far as is remembered; false: ask `place_of`.
+template <class... Addresses>
+bool known_host(Addresses... addresses) {
     if (!context_seen.load(std::memory_order_relaxed)) [[unlikely]]
         look_for_context();
-    return host_pages.has(address);
+    return (host_pages.has(addresses) && ...);
 }
 
 /// Asks the drivers, at most once for each page of the host's.

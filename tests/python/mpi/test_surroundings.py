@@ -213,17 +213,17 @@ def test_communicators_of_two_jobs_are_the_mpis(
 
 
 @pytest.mark.parametrize("early", [0, 1])
-def test_a_job_with_a_gpus_driver_is_left_to_the_mpi(mpi: Mpi, tmp_path: Path, early: int) -> None:
+def test_a_job_with_level_zero_is_left_to_the_mpi(mpi: Mpi, tmp_path: Path, early: int) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
-    library = tmp_path / "libcuda.so.1"
+    library = tmp_path / "libze_loader.so.1"
     subprocess.run([compiler, "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
     settings = {**LEVEL_BY_LEVEL, **pretended(3, "001")}
     ran = mpi.run(3, "device_library", library, "--early", early, settings=settings)
     ran.assert_right()
-    assert ran.err.count("palmette: a GPU's driver library is loaded") == 1, ran.text
-    reason = "a GPU's driver library is loaded, so that data may lie in device memory"
+    assert ran.err.count("palmette: Level Zero, the driver library of Intel's GPUs, is loaded") == 1, ran.text
+    reason = "Level Zero is loaded, so that data may lie in device memory"
     assert ran.report is not None
     rows = {row["reason"]: row["calls"] for row in ran.report["fallbacks"] if row["function"] == "allreduce"}
     assert rows[reason] == (18 if early else 12)

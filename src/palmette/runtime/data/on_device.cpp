@@ -282,7 +282,7 @@ void open(device::StagedBuffer& staging, std::int64_t& base, const device::Place
 OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.function), comm_(arguments.comm) {
     const void* const from = arguments.send.buffer;
     void* const to = arguments.recv.writable();
-    if (is_known_host(from) && is_known_host(to)) return;
+    if (all_on_host(from, to)) return;
     const auto what = significant(arguments);
     if (!what) return;
     Runs sent, received;

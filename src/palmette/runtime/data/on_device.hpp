@@ -16,14 +16,11 @@
 
 namespace palmette::runtime {
 
-/// Whether a buffer needn't be asked for: not one at all, or remembered as the host's.
-inline bool is_known_host(const void* buffer) {
-    return buffer == MPI_IN_PLACE || buffer == MPI_BOTTOM || device::known_host(buffer);
-}
-/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are known.
+/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are remembered as the
+/// host's, or no buffers at all.
 template <class... Buffers>
 bool all_on_host(Buffers... buffers) {
-    return !device::driver_loaded() || (is_known_host(buffers) && ...);
+    return !device::driver_loaded() || device::known_host((buffers == MPI_IN_PLACE ? nullptr : buffers)...);
 }
 
 /// What device buffers have cost, by function; for the report.

@@ -41,6 +41,12 @@ class alignas(64) Bypass {
         return true;
     }
 
+    /// A call that it has taken is not one that it can take: counts it no more. Returns false.
+    bool leaves() {
+        --calls_;
+        return false;
+    }
+
     struct CommInfo {
         MPI_Comm comm;
         int ranks;
