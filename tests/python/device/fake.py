@@ -183,7 +183,7 @@ class DeviceArray:
         self.set(values)
 
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:  # noqa: PLW3201
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
