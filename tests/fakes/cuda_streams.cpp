@@ -113,8 +113,8 @@ FAKE_API int cuStreamSynchronize(Stream* handle) {
     FAKE_CALL(cuStreamSynchronize, Needs::context);
     const StreamPointer stream = d.stream(handle);
     if (!stream) return invalid_handle;
-    if (handle == nullptr) {
-        // The default stream is behind what others have.
+    if (stream == stream->context->legacy) {
+        // It's behind what others have.
         d.add(stream, [](int&) { return true; });
     }
     const Place end = Streams::end_of(stream);
@@ -126,9 +126,16 @@ FAKE_API int cuStreamQuery(Stream* handle) {
     FAKE_CALL(cuStreamQuery, Needs::context);
     const StreamPointer stream = d.stream(handle);
     if (!stream) return invalid_handle;
-    const Place end = Streams::end_of(stream);
+    std::vector<Place> ends{Streams::end_of(stream)};
+    if (stream == stream->context->legacy) {
+        for (const StreamPointer& other : d.streams_of(stream->context)) {
+            if (other->ordered_with_default) ends.push_back(Streams::end_of(other));
+        }
+    }
     lock.unlock();
-    if (!d.streams.query(end)) return not_ready;
+    for (const Place& end : ends) {
+        if (!d.streams.query(end)) return not_ready;
+    }
     return stream->error.load();
 }
 

@@ -32,14 +32,8 @@ struct Exported {
 static_assert(sizeof(Exported) <= sizeof(IpcHandle));
 constexpr char exported_name[8] = "fakeipc";
 
-#ifdef FAKE_HIP
-constexpr const char* log_ending = ".hip.json";
-#else
-constexpr const char* log_ending = ".json";
-#endif
-
 Driver* instance = nullptr;
-Counted* functions = nullptr;
+Counted* counted_functions = nullptr;
 std::mutex functions_mutex;
 
 // The child has no thread, and the mutexes may be held: it begins with another driver, and never has a device if its
@@ -47,7 +41,7 @@ std::mutex functions_mutex;
 void begin_child() {
     const bool initialized = instance != nullptr && (instance->initialized || instance->forked);
     new (&functions_mutex) std::mutex;
-    for (Counted* f = functions; f != nullptr; f = f->next) f->calls.clear(), f->total = 0;
+    for (Counted* f = counted_functions; f != nullptr; f = f->next) f->calls.clear(), f->total = 0;
     auto* fresh = new Driver(instance->settings);
     fresh->forked = initialized;
     instance = fresh;
@@ -65,46 +59,18 @@ __attribute__((destructor)) void end() {
     instance->write_log();
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-    return result + '"';
-}
-
-std::string counts(const std::map<std::string, std::uint64_t>& counted) {
-    std::string result = "{";
-    for (const auto& [name, count] : counted) {
-        result += (result.size() > 1 ? ", " : "") + quoted(name) + ": " + std::to_string(count);
-    }
-    return result + "}";
-}
-
-std::string list(const std::vector<std::string>& items, bool raw) {
-    std::string result = "[";
-    for (const std::string& item : items) result += (result.size() > 1 ? ",\n  " : "") + (raw ? item : quoted(item));
-    return result + "]";
-}
-
-std::string live(const char* kind, const std::string& library, std::uintptr_t address, std::size_t size) {
-    char text[64];
-    std::snprintf(text, sizeof text, "\"0x%zx\"", static_cast<std::size_t>(address));
-    return "{\"kind\": " + quoted(kind) + ", \"library\": " + quoted(library) + ", \"address\": " + text +
-           ", \"size\": " + std::to_string(size) + "}";
-}
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 Driver& driver() { return *instance; }
 
+const Counted* all_functions() { return counted_functions; }
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 Counted::Counted(const char* function) : name(function) {
     const std::lock_guard<std::mutex> lock(functions_mutex);
-    next = functions;
-    functions = this;
+    next = counted_functions;
+    counted_functions = this;
 }
 
 std::string library_of(const void* address) {
@@ -197,12 +163,6 @@ bool Driver::knows(const Context* context) const {
     if (contexts.count(const_cast<Context*>(context)) != 0) return true;
     return std::any_of(primary.begin(), primary.end(),
                        [&](const auto& p) { return p.get() == context && context->alive; });
-}
-
-void Driver::created(const Context& context) {
-    created_contexts.push_back("{\"device\": " + std::to_string(context.device) +
-                               ", \"primary\": " + (context.primary ? "true" : "false") +
-                               ", \"library\": " + quoted(context.library) + "}");
 }
 
 int Driver::retain(Context** context, int device, const std::string& library) {
@@ -524,50 +484,6 @@ int Driver::pointer_attribute(int attribute, void* data, std::uintptr_t address,
             return invalid_value;
     }
     return success;
-}
-
-void Driver::write_log() {
-    const char* folder = std::getenv("PALMETTE_FAKE_CUDA_LOG");
-    std::string calls;
-    for (const Counted* f = fake::functions; f != nullptr; f = f->next) {
-        if (f->total == 0) continue;
-#ifdef FAKE_HIP
-        if (f->name[0] == 'c') continue;  // HIP's functions call CUDA's
-#endif
-        calls += (calls.empty() ? "" : ",\n  ") + quoted(f->name) + ": " + counts(f->calls);
-    }
-    if (folder == nullptr || calls.empty()) return;
-    std::vector<std::string> objects;
-    for (const auto& [at, a] : memory.all()) objects.push_back(live(name_of(a->kind), a->library, at, a->size));
-    const auto add_all = [&](const char* kind, const auto& all) {
-        for (const auto& [handle, object] : all) {
-            objects.push_back(live(kind, object->library, reinterpret_cast<std::uintptr_t>(handle), 0));
-        }
-    };
-    add_all("stream", all_streams);
-    add_all("event", events);
-    add_all("module", modules);
-    add_all("physical", physical);
-    add_all("context", contexts);
-    for (const auto& [handle, pool] : pools) {
-        if (!pool->standard) objects.push_back(live("memory pool", pool->library, 0, 0));
-    }
-    for (const auto& context : primary) {
-        if (context->retained > 0) objects.push_back(live("primary context", context->library, 0, 0));
-    }
-    const std::string path = std::string(folder) + "/" + std::to_string(getpid()) + log_ending;
-    const std::string unfinished = path + ".new";
-    std::FILE* const file = std::fopen(unfinished.c_str(), "we");
-    if (file == nullptr) return;
-    std::fprintf(file,
-                 "{\"process\": %d,\n \"program\": %s,\n \"settings\": %s,\n \"calls\": {%s},\n"
-                 " \"contexts_created\": %s,\n \"live\": %s,\n \"bytes\": %s,\n \"kernels\": %s,\n"
-                 " \"late_errors\": %s}\n",
-                 getpid(), quoted(base_name(program_invocation_name)).c_str(), quoted(settings.text).c_str(),
-                 calls.c_str(), list(created_contexts, true).c_str(), list(objects, true).c_str(),
-                 counts(bytes).c_str(), counts(kernels).c_str(), list(late_errors, false).c_str());
-    std::fclose(file);
-    std::rename(unfinished.c_str(), path.c_str());
 }
 
 }  // namespace fake

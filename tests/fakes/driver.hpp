@@ -133,6 +133,9 @@ struct Driver {
 
 /// The process's driver.
 Driver& driver();
+/// All that were called until now.
+const Counted* all_functions();
+std::string base_name(const std::string& path);
 /// The calling thread's contexts, the current one last; none: nullptr.
 Context* current();
 void set_current(Context* context);

@@ -4,6 +4,8 @@
 //
 // PALMETTE_FAKE_NCCL="key=value,key,...": version=21803, multi (ranks may share a device), hang=FUNCTION:N (its N-th
 // call never ends), fail=FUNCTION:N[:RESULT], slow_us (how long initialization takes).
+//
+// Long because all functions share groups and tasks, which nothing else uses.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +22,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "cuda_types.hpp"

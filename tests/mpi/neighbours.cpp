@@ -1,7 +1,7 @@
 // Neighbourhood collectives on random distributed graphs, graphs and grids, each compared byte by byte with the MPI's
 // own.
 //
-//     neighbours [--cases N] [--calls OF_EACH] [--seed S] [--blocking 1] [--dense 1]
+//     neighbours [--cases N] [--calls OF_EACH] [--seed S] [--blocking 1] [--dense 1] [--driver LIBRARY]
 
 #include <mpi.h>
 
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/device.hpp"
 #include "support/outcome.hpp"
 #include "support/rng.hpp"
 
@@ -234,6 +235,9 @@ void one_call(Rng& shared, Rng& own, const Graph& graph, bool blocking, Outcome&
     Blocks in(own, sent, ints, listed && !gathers, typed), out(own, received, ints, listed, typed);
     std::vector<char> expected = out.data;
     const std::vector<char> before = in.data;
+    Elsewhere in_there(own, in.data.data(), in.data.size()), out_there(own, out.data.data(), out.data.size());
+    char* input = in_there.at(in.data.data());
+    char* const output = out_there.at(out.data.data());
 
     MPI_Request request = MPI_REQUEST_NULL;
     // The three forms, and the MPI's own, take the same arguments.
@@ -242,35 +246,38 @@ void one_call(Rng& shared, Rng& own, const Graph& graph, bool blocking, Outcome&
         const MPI_Datatype from = in.first.handle, to = out.first.handle;
         switch (function) {
             case Function::allgather:
-                return allgather(in.data.data(), usual, from, result, usual, to, graph.comm, more...);
+                return allgather(input, usual, from, result, usual, to, graph.comm, more...);
             case Function::allgatherv:
-                return allgatherv(in.data.data(), sent[0], from, result, out.counts.data(), out.at.data(), to,
+                return allgatherv(input, sent[0], from, result, out.counts.data(), out.at.data(), to,
                                   graph.comm, more...);
             case Function::alltoall:
-                return alltoall(in.data.data(), usual, from, result, usual, to, graph.comm, more...);
+                return alltoall(input, usual, from, result, usual, to, graph.comm, more...);
             case Function::alltoallv:
-                return alltoallv(in.data.data(), in.counts.data(), in.at.data(), from, result, out.counts.data(),
+                return alltoallv(input, in.counts.data(), in.at.data(), from, result, out.counts.data(),
                                  out.at.data(), to, graph.comm, more...);
             default:
-                return alltoallw(in.data.data(), in.counts.data(), in.bytes_at.data(), in.types.data(), result,
+                return alltoallw(input, in.counts.data(), in.bytes_at.data(), in.types.data(), result,
                                  out.counts.data(), out.bytes_at.data(), out.types.data(), graph.comm, more...);
         }
     };
     int code = MPI_SUCCESS;
     if (form == Form::blocking)
         code = call(MPI_Neighbor_allgather, MPI_Neighbor_allgatherv, MPI_Neighbor_alltoall, MPI_Neighbor_alltoallv,
-                    MPI_Neighbor_alltoallw, out.data.data());
+                    MPI_Neighbor_alltoallw, output);
     else if (form == Form::nonblocking)
         code = call(MPI_Ineighbor_allgather, MPI_Ineighbor_allgatherv, MPI_Ineighbor_alltoall, MPI_Ineighbor_alltoallv,
-                    MPI_Ineighbor_alltoallw, out.data.data(), &request);
+                    MPI_Ineighbor_alltoallw, output, &request);
     else
         code = call(MPI_Neighbor_allgather_init, MPI_Neighbor_allgatherv_init, MPI_Neighbor_alltoall_init,
-                    MPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallw_init, out.data.data(), MPI_INFO_NULL, &request);
+                    MPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallw_init, output, MPI_INFO_NULL, &request);
     for (int start = form == Form::persistent ? 3 : form == Form::nonblocking ? 1 : 0; start > 0; --start) {
         if (form == Form::persistent) MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     if (form == Form::persistent) MPI_Request_free(&request);
+    in_there.download();
+    out_there.download();
+    input = in.data.data();
     const int other = call(PMPI_Neighbor_allgather, PMPI_Neighbor_allgatherv, PMPI_Neighbor_alltoall,
                            PMPI_Neighbor_alltoallv, PMPI_Neighbor_alltoallw, expected.data());
     outcome.check(code == other && out.data == expected && in.data == before,
@@ -282,6 +289,7 @@ void one_call(Rng& shared, Rng& own, const Graph& graph, bool blocking, Outcome&
 }  // namespace
 
 int main(int argc, char** argv) {
+    const DriverOptions drivers(argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     const long cases = option(argc, argv, "--cases", 30);

@@ -110,6 +110,39 @@ def test_in_the_background(
     mpi.assert_clean(4)
 
 
+@pytest.mark.parametrize("how", ["combined", "direct", "mpi"])
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_neighbourhoods(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, how: str) -> None:
+    mpi = on_device(variant)
+    functions = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+    settings = {f"PALMETTE_NEIGHBOR_{function.upper()}": how for function in functions}
+    blocking = int(variant == "openmpi" or how == "mpi")
+    ran = mpi.run(
+        6, "neighbours", "--driver", DRIVER, "--memory", "any" if how == "direct" else "device", "--cases", 12,
+        "--calls", 6, "--blocking", blocking, settings={**settings, **cluster.settings(6)},
+    )  # fmt: skip
+    ran.assert_right()
+    mpi.assert_clean(6)
+
+
+def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnDevice]) -> None:
+    """Told that no buffer is there, palmette reads them as the host's: the driver's memory can't be."""
+    mpi = on_device("mpich")
+    ran = mpi.run(2, "random_arguments", "--driver", DRIVER, "--cases", 20, settings={"PALMETTE_DEVICE_CHECK": "0"})
+    assert ran.status != 0
+    assert not ran.closing_lines()
+
+
+@pytest.mark.parametrize("function", ["cuMemcpyAsync:30", "cuStreamCreate:1", "cuEventRecord:20", "cuStreamSynchronize:9"])
+def test_a_copy_that_fails_is_an_error_of_its_rank(on_device: Callable[..., OnDevice], function: str) -> None:
+    """And no other rank waits for it."""
+    mpi = on_device("mpich", f"fail={function}")
+    ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--cases", 40, settings=LEVEL_BY_LEVEL, timeout_s=60)
+    assert ran.status != 0
+    assert "palmette: a copy between device and host failed" in ran.err
+    assert "is stuck" not in ran.err
+
+
 @pytest.mark.parametrize("variant", THREE_MPIS)
 def test_the_driver_comes_and_goes(on_device: Callable[..., OnDevice], variant: str) -> None:
     """Loaded after many calls, and closed by the program while others go on."""
