@@ -248,13 +248,13 @@ void one_call(Rng& shared, Rng& own, const Graph& graph, bool blocking, Outcome&
             case Function::allgather:
                 return allgather(input, usual, from, result, usual, to, graph.comm, more...);
             case Function::allgatherv:
-                return allgatherv(input, sent[0], from, result, out.counts.data(), out.at.data(), to,
-                                  graph.comm, more...);
+                return allgatherv(input, sent[0], from, result, out.counts.data(), out.at.data(), to, graph.comm,
+                                  more...);
             case Function::alltoall:
                 return alltoall(input, usual, from, result, usual, to, graph.comm, more...);
             case Function::alltoallv:
-                return alltoallv(input, in.counts.data(), in.at.data(), from, result, out.counts.data(),
-                                 out.at.data(), to, graph.comm, more...);
+                return alltoallv(input, in.counts.data(), in.at.data(), from, result, out.counts.data(), out.at.data(),
+                                 to, graph.comm, more...);
             default:
                 return alltoallw(input, in.counts.data(), in.bytes_at.data(), in.types.data(), result,
                                  out.counts.data(), out.bytes_at.data(), out.types.data(), graph.comm, more...);
