@@ -125,6 +125,17 @@ def test_neighbourhoods(on_device: Callable[..., OnDevice], cluster: Cluster, va
     mpi.assert_clean(6)
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_special_arguments(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, way: str) -> None:
+    mpi = on_device(variant, "seed=7,lazy")
+    settings = {**WAYS[way], **(cluster.settings(4) if way == "served" else pretended(4, ""))}
+    free = int(variant != "openmpi")
+    ran = mpi.run(4, "device_cases", "--driver", DRIVER, "--free-communicator", free, settings=settings)
+    ran.assert_right()
+    mpi.assert_clean(4)
+
+
 def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnDevice]) -> None:
     """Told that no buffer is there, palmette reads them as the host's: the driver's memory can't be."""
     mpi = on_device("mpich")

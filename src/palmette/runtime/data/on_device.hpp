@@ -46,7 +46,9 @@ class OnDevice final : public StepData {
     bool any() const { return send_.is_open() || recv_.is_open(); }
 
     /// The arguments in place of the program's.
-    const void* send(const void* given) const { return address_in(send_, send_base_, given); }
+    const void* send(const void* given) const {
+        return address_in(one_for_both_ ? recv_ : send_, send_base_, given);
+    }
     void* recv(void* given) const { return const_cast<void*>(address_in(recv_, recv_base_, given)); }
     void* buffer(void* given) const { return send_.is_open() ? const_cast<void*>(send(given)) : recv(given); }
 
