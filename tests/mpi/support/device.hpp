@@ -17,7 +17,7 @@
 
 namespace test {
 
-/// The functions of CUDA's driver that programs call.
+/// The functions of CUDA's driver, or of HIP where the library is that, which programs call.
 class Driver {
   public:
     using Pointer = unsigned long long;
@@ -26,6 +26,8 @@ class Driver {
     explicit Driver(const char* library) {
         library_ = dlopen(library, RTLD_NOW | RTLD_LOCAL);
         if (!library_) fail(dlerror());
+        hip_ = std::strstr(library, "amdhip") != nullptr;
+        if (hip_) return;
         call<int(unsigned)>("cuInit", 0U);
         call<int(void**, int)>("cuDevicePrimaryCtxRetain", &context_, 0);
         use();
@@ -33,8 +35,10 @@ class Driver {
     /// For another thread.
     void use() { call<int(void*)>("cuCtxSetCurrent", context_); }
     void unload() {
-        call<int(void*)>("cuCtxSetCurrent", nullptr);
-        call<int(int)>("cuDevicePrimaryCtxRelease_v2", 0);
+        if (!hip_) {
+            call<int(void*)>("cuCtxSetCurrent", nullptr);
+            call<int(int)>("cuDevicePrimaryCtxRelease_v2", 0);
+        }
         dlclose(library_);
         library_ = nullptr;
     }
@@ -43,6 +47,7 @@ class Driver {
     static constexpr int kinds = 7;
 
     char* allocate(Kind kind, std::size_t bytes) {
+        if (hip_) return allocate_by_hip(kind, bytes);
         Pointer at = 0;
         void* host = nullptr;
         switch (kind) {
@@ -71,6 +76,7 @@ class Driver {
         return reinterpret_cast<char*>(at);
     }
     void release(Kind kind, char* memory, std::size_t bytes) {
+        if (hip_) return release_by_hip(kind, memory);
         const auto at = reinterpret_cast<Pointer>(memory);
         switch (kind) {
             case Kind::host:
@@ -91,13 +97,41 @@ class Driver {
         }
     }
     void write(char* to, const void* from, std::size_t bytes) {
-        if (bytes > 0)
+        if (bytes > 0 && hip_)
+            call<int(void*, const void*, std::size_t, int)>("hipMemcpy", static_cast<void*>(to), from, bytes, 4);
+        else if (bytes > 0)
             call<int(Pointer, Pointer, std::size_t)>("cuMemcpy", reinterpret_cast<Pointer>(to),
                                                      reinterpret_cast<Pointer>(from), bytes);
     }
     void read(void* to, const char* from, std::size_t bytes) { write(static_cast<char*>(to), from, bytes); }
 
   private:
+    char* allocate_by_hip(Kind kind, std::size_t bytes) {
+        void* memory = nullptr;
+        switch (kind) {
+            case Kind::host:
+            case Kind::registered:
+                memory = std::malloc(bytes);
+                if (kind == Kind::registered)
+                    call<int(void*, std::size_t, unsigned)>("hipHostRegister", memory, bytes, 0U);
+                break;
+            case Kind::pinned:
+                call<int(void**, std::size_t, unsigned)>("hipHostMalloc", &memory, bytes, 0U);
+                break;
+            case Kind::managed:
+                call<int(void**, std::size_t, unsigned)>("hipMallocManaged", &memory, bytes, 1U);
+                break;
+            default:
+                call<int(void**, std::size_t)>("hipMalloc", &memory, bytes);
+        }
+        return static_cast<char*>(memory);
+    }
+    void release_by_hip(Kind kind, void* memory) {
+        if (kind == Kind::registered) call<int(void*)>("hipHostUnregister", memory);
+        if (kind == Kind::host || kind == Kind::registered) return std::free(memory);
+        call<int(void*)>(kind == Kind::pinned ? "hipHostFree" : "hipFree", memory);
+    }
+
     /// CUmemAllocationProp as far as the location.
     struct Properties {
         int type = 1, handles = 0, location_type = 1, location = 0;
@@ -148,6 +182,7 @@ class Driver {
 
     void* library_ = nullptr;
     void* context_ = nullptr;
+    bool hip_ = false;
 };
 
 /// Where buffers of a test lie. Null: in ordinary memory.

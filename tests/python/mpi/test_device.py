@@ -136,6 +136,20 @@ def test_special_arguments(on_device: Callable[..., OnDevice], cluster: Cluster,
     mpi.assert_clean(4)
 
 
+def test_hip(on_device: Callable[..., OnDevice], cluster: Cluster) -> None:
+    """Seen on the test driver only."""
+    mpi = on_device("mpich", "seed=4,lazy")
+    for program, more in (("random_arguments", ("--cases", 60)), ("nonblocking", ("--cases", 10))):
+        ran = mpi.run(
+            4, program, "--driver", DRIVER.parent / "libamdhip64.so.6", "--memory", "any", *more,
+            settings={**LEVEL_BY_LEVEL, **cluster.settings(4)},
+        )  # fmt: skip
+        ran.assert_right()
+    for log in mpi.logs():
+        assert any("palmette" in library for library in log["calls"].get("hipMemcpyAsync", {})), "nothing was staged"
+        assert not [one for one in log["live"] if "palmette" in one["library"]]
+
+
 def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnDevice]) -> None:
     """Told that no buffer is there, palmette reads them as the host's: the driver's memory can't be."""
     mpi = on_device("mpich")
