@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "palmette/device/cuda_api.hpp"
@@ -45,7 +46,11 @@ struct Api {
     Result (*Memcpy2DAsync)(const Copy2d*, Stream);
     Result (*MemHostRegister)(void*, std::size_t, unsigned);
     Result (*MemHostUnregister)(void*);
+    Result (*MemAlloc)(Pointer*, std::size_t);
+    Result (*MemFree)(Pointer);
     // Null where the driver is older.
+    Result (*CtxGetId)(Context, unsigned long long*);
+    Result (*ThreadExchangeStreamCaptureMode)(int*);
     Result (*MemRetainAllocationHandle)(Allocation*, void*);
     Result (*MemGetAllocationPropertiesFromHandle)(AllocationProperties*, Allocation);
     Result (*MemRelease)(Allocation);
@@ -78,8 +83,11 @@ struct Api {
             get(EventDestroy, "cuEventDestroy_v2") && get(EventRecord, "cuEventRecord") &&
             get(EventQuery, "cuEventQuery") && get(EventSynchronize, "cuEventSynchronize") &&
             get(MemcpyAsync, "cuMemcpyAsync") && get(Memcpy2DAsync, "cuMemcpy2DAsync_v2") &&
-            get(MemHostRegister, "cuMemHostRegister_v2") && get(MemHostUnregister, "cuMemHostUnregister");
+            get(MemHostRegister, "cuMemHostRegister_v2") && get(MemHostUnregister, "cuMemHostUnregister") &&
+            get(MemAlloc, "cuMemAlloc_v2") && get(MemFree, "cuMemFree_v2");
         get(DeviceCanAccessPeer, "cuDeviceCanAccessPeer");
+        get(CtxGetId, "cuCtxGetId");
+        get(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
         get(MemRetainAllocationHandle, "cuMemRetainAllocationHandle");
         get(MemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle");
         get(MemRelease, "cuMemRelease");
@@ -145,9 +153,14 @@ class CudaDriver final : public Driver {
         }
         place.driver = this;
         place.context = context ? context : context_of(place.device);
+        place.context_id = id_of(static_cast<Context>(place.context));
         return place;
     }
 
+    bool is_alive(const Place& place) override {
+        return place.context &&
+               (place.context_id == 0 || id_of(static_cast<Context>(place.context)) == place.context_id);
+    }
     bool has_context() override {
         Context context = nullptr;
         return api_.CtxGetCurrent(&context) == success && context;
@@ -157,7 +170,8 @@ class CudaDriver final : public Driver {
         const Current current(*this, place);
         Pointer base = 0;
         std::size_t size = 0;
-        const Result result = api_.MemGetAddressRange(&base, &size, pointer(address));
+        const Result result =
+            current.works() ? api_.MemGetAddressRange(&base, &size, pointer(address)) : current.result();
         begin = reinterpret_cast<void*>(base);
         bytes = static_cast<std::int64_t>(size);
         return status(current, result);
@@ -165,7 +179,7 @@ class CudaDriver final : public Driver {
 
     Status open_queue(const Place& place, Queue& queue) override {
         const Current current(*this, place);
-        return status(current, api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_non_blocking));
+        return status(current, [&] { return api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_default); });
     }
     void close_queue(const Place& place, Queue queue) override {
         const Current current(*this, place);
@@ -173,11 +187,12 @@ class CudaDriver final : public Driver {
     }
     Status synchronize(const Place& place, Queue queue) override {
         const Current current(*this, place);
-        return status(current, api_.StreamSynchronize(static_cast<Stream>(queue)));
+        return status(current, [&] { return api_.StreamSynchronize(static_cast<Stream>(queue)); });
     }
     Status open_event(const Place& place, Event& event) override {
         const Current current(*this, place);
-        return status(current, api_.EventCreate(reinterpret_cast<CuEvent*>(&event), event_disable_timing));
+        return status(current,
+                      [&] { return api_.EventCreate(reinterpret_cast<CuEvent*>(&event), event_disable_timing); });
     }
     void close_event(const Place& place, Event event) override {
         const Current current(*this, place);
@@ -185,43 +200,70 @@ class CudaDriver final : public Driver {
     }
     Status record(const Place& place, Event event, Queue queue) override {
         const Current current(*this, place);
-        return status(current, api_.EventRecord(static_cast<CuEvent>(event), static_cast<Stream>(queue)));
+        return status(current,
+                      [&] { return api_.EventRecord(static_cast<CuEvent>(event), static_cast<Stream>(queue)); });
     }
     Status query(const Place& place, Event event, bool& done) override {
         const Current current(*this, place);
-        const Result result = api_.EventQuery(static_cast<CuEvent>(event));
+        const Result result = current.works() ? api_.EventQuery(static_cast<CuEvent>(event)) : current.result();
         done = result != not_ready;
         return result == not_ready ? nullptr : status(current, result);
     }
     Status wait(const Place& place, Event event) override {
         const Current current(*this, place);
-        return status(current, api_.EventSynchronize(static_cast<CuEvent>(event)));
+        return status(current, [&] { return api_.EventSynchronize(static_cast<CuEvent>(event)); });
     }
 
     Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes) override {
         const Current current(*this, place);
-        return status(current, api_.MemcpyAsync(pointer(to), pointer(from), static_cast<std::size_t>(bytes),
-                                                static_cast<Stream>(queue)));
+        return status(current, [&] {
+            return api_.MemcpyAsync(pointer(to), pointer(from), static_cast<std::size_t>(bytes),
+                                    static_cast<Stream>(queue));
+        });
     }
-    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows) override {
+    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows,
+                     bool to_host) override {
         const Current current(*this, place);
         Copy2d all{};
-        all.src_type = all.dst_type = memory_unified;
-        all.src_device = pointer(from);
-        all.dst_device = pointer(to);
+        all.src_type = to_host ? memory_device : memory_host;
+        all.dst_type = to_host ? memory_host : memory_device;
+        (to_host ? all.src_device : all.dst_device) = pointer(to_host ? from : to);
+        if (to_host)
+            all.dst_host = to;
+        else
+            all.src_host = from;
         all.src_pitch = all.dst_pitch = static_cast<std::size_t>(rows.stride);
         all.width = static_cast<std::size_t>(rows.width);
         all.height = static_cast<std::size_t>(rows.count);
-        return status(current, api_.Memcpy2DAsync(&all, static_cast<Stream>(queue)));
+        return status(current, [&] { return api_.Memcpy2DAsync(&all, static_cast<Stream>(queue)); });
     }
 
     Status pin(const Place& place, void* memory, std::int64_t bytes) override {
         const Current current(*this, place);
-        return status(current, api_.MemHostRegister(memory, static_cast<std::size_t>(bytes), host_register_portable));
+        return status(current, [&] {
+            return api_.MemHostRegister(memory, static_cast<std::size_t>(bytes), host_register_portable);
+        });
     }
     void unpin(const Place& place, void* memory) override {
         const Current current(*this, place);
         if (current.works()) api_.MemHostUnregister(memory);
+    }
+
+    Status allocate(const Place& place, std::int64_t bytes, void*& memory) override {
+        const Current current(*this, place);
+        Pointer begin = 0;
+        const Result result = current.works() ? api_.MemAlloc(&begin, static_cast<std::size_t>(bytes)) : success;
+        memory = reinterpret_cast<void*>(begin);
+        return status(current, result);
+    }
+    void release(const Place& place, void* memory) override {
+        const Current current(*this, place);
+        if (current.works()) api_.MemFree(pointer(memory));
+    }
+    Status within(const Place& place, const std::function<void()>& body) override {
+        const Current current(*this, place);
+        if (current.works()) body();
+        return status(current, success);
     }
 
     bool exports(const void* address) override {
@@ -233,7 +275,7 @@ class CudaDriver final : public Driver {
         if (!api_.IpcGetMemHandle) return "no IPC";
         const Current current(*this, place);
         IpcHandle raw{};
-        const Result result = api_.IpcGetMemHandle(&raw, pointer(begin));
+        const Result result = current.works() ? api_.IpcGetMemHandle(&raw, pointer(begin)) : current.result();
         std::memcpy(handle.bytes.data(), raw.reserved, sizeof raw.reserved);
         handle.bus_id = bus_id(place.device);
         return status(current, result);
@@ -244,7 +286,8 @@ class CudaDriver final : public Driver {
         IpcHandle raw{};
         std::memcpy(raw.reserved, handle.bytes.data(), sizeof raw.reserved);
         Pointer base = 0;
-        const Result result = api_.IpcOpenMemHandle(&base, raw, ipc_lazy_peer_access);
+        const Result result =
+            current.works() ? api_.IpcOpenMemHandle(&base, raw, ipc_lazy_peer_access) : current.result();
         begin = reinterpret_cast<void*>(base);
         return status(current, result);
     }
@@ -277,8 +320,10 @@ class CudaDriver final : public Driver {
         constexpr unsigned threads = 256;
         constexpr unsigned long long most_blocks = 1024;  // the kernels loop over what is left
         const auto blocks = static_cast<unsigned>(std::min(most_blocks, (elements + threads - 1) / threads));
-        return status(current, api_.LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, static_cast<Stream>(queue),
-                                                 parameters, nullptr));
+        return status(current, [&] {
+            return api_.LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, static_cast<Stream>(queue), parameters,
+                                     nullptr);
+        });
     }
     void release_kernels() override {
         const std::lock_guard lock(kernels_mutex_);
@@ -299,12 +344,21 @@ class CudaDriver final : public Driver {
     class Current {
       public:
         Current(const CudaDriver& driver, const Place& place)
-            : driver_(driver), result_(driver.api_.CtxPushCurrent(static_cast<Context>(place.context))) {}
+            : driver_(driver),
+              result_(place.context ? driver.api_.CtxPushCurrent(static_cast<Context>(place.context))
+                                    : invalid_context) {
+            // What a thread does here must not count among what another one captures in a graph.
+            if (works() && driver_.api_.ThreadExchangeStreamCaptureMode)
+                driver_.api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
+        }
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
         ~Current() {
             Context popped = nullptr;
-            if (works()) driver_.api_.CtxPopCurrent(&popped);
+            if (!works()) return;
+            if (driver_.api_.ThreadExchangeStreamCaptureMode)
+                driver_.api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
+            driver_.api_.CtxPopCurrent(&popped);
         }
         bool works() const { return result_ == success; }
         Result result() const { return result_; }
@@ -312,12 +366,20 @@ class CudaDriver final : public Driver {
       private:
         const CudaDriver& driver_;
         Result result_;
+        int capture_mode_ = capture_mode_relaxed;  ///< then the thread's own
     };
     struct LoadedKernels {
         Context context;
         Module module;
     };
 
+    /// Nothing may be commanded in another context than the place's.
+    template <class Command>
+    Status status(const Current& current, const Command& command) const
+        requires(!std::is_integral_v<Command>)
+    {
+        return status(current, current.works() ? command() : current.result());
+    }
     Status status(const Current& current, Result result) const {
         if (!current.works()) result = current.result();
         if (result == success) return nullptr;
@@ -344,6 +406,11 @@ class CudaDriver final : public Driver {
         return -1;
     }
 
+    unsigned long long id_of(Context context) const {
+        unsigned long long id = 0;
+        return context && api_.CtxGetId && api_.CtxGetId(context, &id) == success ? id : 0;
+    }
+
     /// For memory that belongs to no context: the calling thread's, if it is one of that device, or the primary one,
     /// if there is one. Never makes one.
     Context context_of(int device) {
@@ -353,13 +420,14 @@ class CudaDriver final : public Driver {
             current == device)
             return context;
         const std::lock_guard lock(primary_mutex_);
-        for (const auto& [known, primary] : primary_)
-            if (known == device) return primary;
         unsigned flags = 0;
         int active = 0;
-        if (api_.DevicePrimaryCtxGetState(device, &flags, &active) != success || !active ||
-            api_.DevicePrimaryCtxRetain(&context, device) != success)
-            return nullptr;
+        const bool there = api_.DevicePrimaryCtxGetState(device, &flags, &active) == success && active;
+        // The program may have reset the device.
+        if (!there) std::erase_if(primary_, [&](const auto& known) { return known.first == device; });
+        for (const auto& [known, primary] : primary_)
+            if (known == device) return primary;
+        if (!there || api_.DevicePrimaryCtxRetain(&context, device) != success) return nullptr;
         primary_.emplace_back(device, context);
         return context;
     }

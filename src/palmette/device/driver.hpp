@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -30,13 +31,14 @@ struct Place {
     Driver* driver = nullptr;  ///< null: the driver doesn't know it
     /// CUDA's context in which commands on the buffer are given: its own, or its device's primary one; HIP: unused.
     void* context = nullptr;
+    std::uint64_t context_id = 0;  ///< of the context, never used again; 0: the driver can't tell
     int device = 0;
     std::uint64_t id = 0;  ///< of the allocation, unique in this process
 
     bool on_device() const { return memory == Memory::device; }
     /// Whether commands on both can go to one queue.
     friend bool same_queue(const Place& a, const Place& b) {
-        return a.driver == b.driver && a.context == b.context && a.device == b.device;
+        return a.driver == b.driver && a.context == b.context && a.context_id == b.context_id && a.device == b.device;
     }
 };
 
@@ -78,7 +80,11 @@ class Driver {
     virtual std::array<char, 16> bus_id(int device) = 0;
     virtual int devices() = 0;
 
-    /// In-order queues that don't wait for the program's own, where `place` is.
+    /// Whether the context that a place was in still exists: the program may have ended it, and begun one like it.
+    virtual bool is_alive(const Place& place) = 0;
+
+    /// In-order queues where `place` is. They wait for what the program has begun on the default stream: its copies and
+    /// fills there may go on after they have returned.
     virtual Status open_queue(const Place& place, Queue& queue) = 0;
     virtual void close_queue(const Place& place, Queue queue) = 0;
     virtual Status synchronize(const Place& place, Queue queue) = 0;
@@ -91,11 +97,20 @@ class Driver {
 
     /// Begins a copy, whichever side is on a device. Neither may be touched until the queue has come past it.
     virtual Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes) = 0;
-    virtual Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows) = 0;
+    /// Between device and host.
+    virtual Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows,
+                             bool to_host) = 0;
 
     /// Page-locks host memory, so that copies are asynchronous and fast.
     virtual Status pin(const Place& place, void* memory, std::int64_t bytes) = 0;
     virtual void unpin(const Place& place, void* memory) = 0;
+
+    /// Memory where `place` is, of palmette's own.
+    virtual Status allocate(const Place& place, std::int64_t bytes, void*& memory) = 0;
+    virtual void release(const Place& place, void* memory) = 0;
+
+    /// Calls `body` with the place's context current in this thread; not at all where that fails.
+    virtual Status within(const Place& place, const std::function<void()>& body) = 0;
 
     /// Whether the allocation that `address` lies in can be exported; costs a query.
     virtual bool exports(const void* address) = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <initializer_list>
+#include <mutex>
 #include <string_view>
 
 #include "palmette/device/place.hpp"
@@ -41,12 +42,13 @@ bool has(const char* name) {
 std::span<Driver* const> all_drivers() { return {found.drivers.data(), found.count.load(std::memory_order_acquire)}; }
 
 bool find_drivers() {
+    static constinit std::mutex finding;
+    const std::lock_guard lock(finding);
     if (!has("cuda"))
         if (void* library = open_if_there({"libcuda.so.1", "libcuda.so"}))
             if (Driver* driver = make_cuda_driver(library)) add(driver);
     if (!has("hip"))
-        if (void* library =
-                open_if_there({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}))
+        if (void* library = open_if_there({"libamdhip64.so.7", "libamdhip64.so.6"}))
             if (Driver* driver = make_hip_driver(library)) add(driver);
     return found.count.load(std::memory_order_relaxed) > 0;
 }
@@ -88,7 +90,8 @@ Place place_of(const void* address) {
     if (place.memory == Memory::host) host_pages.add(address);
     if (!place.on_device()) return place;
     auto& slot = allocations[place.id % allocations.size()];
-    if (slot.exchange(place.id, std::memory_order_relaxed) != place.id || place.id == 0) host_pages.clear();
+    // HIP has no numbers for them.
+    if (slot.exchange(place.id, std::memory_order_relaxed) != place.id) host_pages.clear();
     return place;
 }
 

@@ -12,8 +12,7 @@ using Result = int;
 constexpr Result success = 0, not_ready = 600;
 constexpr int memory_host = 1, memory_device = 2, memory_managed = 3;  // hipMemoryType since ROCm 6
 constexpr int copy_default = 4;
-constexpr unsigned stream_non_blocking = 1, event_disable_timing = 2, host_register_portable = 1,
-                   ipc_lazy_peer_access = 1;
+constexpr unsigned stream_default = 0, event_disable_timing = 2, host_register_portable = 1, ipc_lazy_peer_access = 1;
 
 /// hipPointerAttribute_t since ROCm 6; the rest is only room.
 struct Attributes {
@@ -50,6 +49,8 @@ struct Api {
     Result (*Memcpy2DAsync)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int, void*);
     Result (*HostRegister)(void*, std::size_t, unsigned);
     Result (*HostUnregister)(void*);
+    Result (*Malloc)(void**, std::size_t);
+    Result (*Free)(void*);
     // Null where the library lacks them.
     Result (*IpcGetMemHandle)(IpcHandle*, void*);
     Result (*IpcOpenMemHandle)(void**, IpcHandle, unsigned);
@@ -60,18 +61,19 @@ struct Api {
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
             return function != nullptr;
         };
-        const bool all =
-            get(DriverGetVersion, "hipDriverGetVersion") && get(GetErrorName, "hipGetErrorName") &&
-            get(GetDeviceCount, "hipGetDeviceCount") && get(GetDevice, "hipGetDevice") &&
-            get(SetDevice, "hipSetDevice") && get(DeviceGetName, "hipDeviceGetName") &&
-            get(DeviceGetPCIBusId, "hipDeviceGetPCIBusId") && get(PointerGetAttributes, "hipPointerGetAttributes") &&
-            get(MemGetAddressRange, "hipMemGetAddressRange") &&
-            get(StreamCreateWithFlags, "hipStreamCreateWithFlags") && get(StreamDestroy, "hipStreamDestroy") &&
-            get(StreamSynchronize, "hipStreamSynchronize") && get(EventCreateWithFlags, "hipEventCreateWithFlags") &&
-            get(EventDestroy, "hipEventDestroy") && get(EventRecord, "hipEventRecord") &&
-            get(EventQuery, "hipEventQuery") && get(EventSynchronize, "hipEventSynchronize") &&
-            get(MemcpyAsync, "hipMemcpyAsync") && get(Memcpy2DAsync, "hipMemcpy2DAsync") &&
-            get(HostRegister, "hipHostRegister") && get(HostUnregister, "hipHostUnregister");
+        const bool all = get(DriverGetVersion, "hipDriverGetVersion") && get(GetErrorName, "hipGetErrorName") &&
+                         get(GetDeviceCount, "hipGetDeviceCount") && get(GetDevice, "hipGetDevice") &&
+                         get(SetDevice, "hipSetDevice") && get(DeviceGetName, "hipDeviceGetName") &&
+                         get(DeviceGetPCIBusId, "hipDeviceGetPCIBusId") &&
+                         get(PointerGetAttributes, "hipPointerGetAttributes") &&
+                         get(MemGetAddressRange, "hipMemGetAddressRange") &&
+                         get(StreamCreateWithFlags, "hipStreamCreateWithFlags") &&
+                         get(StreamDestroy, "hipStreamDestroy") && get(StreamSynchronize, "hipStreamSynchronize") &&
+                         get(EventCreateWithFlags, "hipEventCreateWithFlags") && get(EventDestroy, "hipEventDestroy") &&
+                         get(EventRecord, "hipEventRecord") && get(EventQuery, "hipEventQuery") &&
+                         get(EventSynchronize, "hipEventSynchronize") && get(MemcpyAsync, "hipMemcpyAsync") &&
+                         get(Memcpy2DAsync, "hipMemcpy2DAsync") && get(HostRegister, "hipHostRegister") &&
+                         get(HostUnregister, "hipHostUnregister") && get(Malloc, "hipMalloc") && get(Free, "hipFree");
         get(DeviceCanAccessPeer, "hipDeviceCanAccessPeer");
         get(IpcGetMemHandle, "hipIpcGetMemHandle");
         get(IpcOpenMemHandle, "hipIpcOpenMemHandle");
@@ -119,6 +121,7 @@ class HipDriver final : public Driver {
         place.device = attributes.device;
         return place;
     }
+    bool is_alive(const Place&) override { return true; }
     bool has_context() override { return true; }
     Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) override {
         const Current current(*this, place);
@@ -130,7 +133,7 @@ class HipDriver final : public Driver {
 
     Status open_queue(const Place& place, Queue& queue) override {
         const Current current(*this, place);
-        return status(api_.StreamCreateWithFlags(&queue, stream_non_blocking));
+        return status(api_.StreamCreateWithFlags(&queue, stream_default));
     }
     void close_queue(const Place& place, Queue queue) override {
         const Current current(*this, place);
@@ -167,7 +170,7 @@ class HipDriver final : public Driver {
         const Current current(*this, place);
         return status(api_.MemcpyAsync(to, from, static_cast<std::size_t>(bytes), copy_default, queue));
     }
-    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows) override {
+    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows, bool) override {
         const Current current(*this, place);
         const auto stride = static_cast<std::size_t>(rows.stride);
         return status(api_.Memcpy2DAsync(to, stride, from, stride, static_cast<std::size_t>(rows.width),
@@ -181,6 +184,20 @@ class HipDriver final : public Driver {
     void unpin(const Place& place, void* memory) override {
         const Current current(*this, place);
         api_.HostUnregister(memory);
+    }
+
+    Status allocate(const Place& place, std::int64_t bytes, void*& memory) override {
+        const Current current(*this, place);
+        return status(api_.Malloc(&memory, static_cast<std::size_t>(bytes)));
+    }
+    void release(const Place& place, void* memory) override {
+        const Current current(*this, place);
+        api_.Free(memory);
+    }
+    Status within(const Place& place, const std::function<void()>& body) override {
+        const Current current(*this, place);
+        body();
+        return nullptr;
     }
 
     bool exports(const void*) override {

@@ -104,7 +104,7 @@ Look& the_look() {
 constinit DriverWatch driver_watch{&never_matches, 0, false};
 
 bool look_for_drivers() {
-    const std::lock_guard lock(looking);
+    std::unique_lock lock(looking);
     Look& look = the_look();
     if (look.ignores) return false;
     dl_iterate_phdr(look_at, &look);
@@ -115,6 +115,8 @@ bool look_for_drivers() {
     driver_watch.loads.store(look.count ? look.count : &never_matches, std::memory_order_relaxed);
     if (look.arrived) {
         look.arrived = false;
+        // The loader's lock may be another thread's, which calls MPI in a library's constructor.
+        lock.unlock();
         // It may have been unloaded by another thread just now.
         if (find_drivers()) driver_watch.found.store(true, std::memory_order_release);
     }

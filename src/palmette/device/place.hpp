@@ -19,24 +19,31 @@ class HostPages {
   public:
     bool has(const void* address) const {
         const std::uint64_t page = page_of(address);
-        return page == 0 || slots_[page % slots].load(std::memory_order_relaxed) == page;
+        return page == 0 || slot(page).load(std::memory_order_relaxed) == page;
     }
     void add(const void* address) {
         const std::uint64_t page = page_of(address);
-        slots_[page % slots].store(page, std::memory_order_relaxed);
+        slot(page).store(page, std::memory_order_relaxed);
     }
     void remove(const void* address) {
         std::uint64_t page = page_of(address);
-        slots_[page % slots].compare_exchange_strong(page, 0, std::memory_order_relaxed);
+        slot(page).compare_exchange_strong(page, 0, std::memory_order_relaxed);
     }
     void clear() {
         for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
     }
 
   private:
-    static constexpr std::uint64_t slots = 1024;
+    static constexpr int slot_bits = 10;
+    /// Large buffers tend to begin at multiples of large powers of two.
+    const std::atomic<std::uint64_t>& slot(std::uint64_t page) const {
+        return slots_[page * 0x9e3779b97f4a7c15U >> (64 - slot_bits)];
+    }
+    std::atomic<std::uint64_t>& slot(std::uint64_t page) {
+        return slots_[page * 0x9e3779b97f4a7c15U >> (64 - slot_bits)];
+    }
     static std::uint64_t page_of(const void* address) { return reinterpret_cast<std::uint64_t>(address) >> 12; }
-    std::array<std::atomic<std::uint64_t>, slots> slots_{};
+    std::array<std::atomic<std::uint64_t>, 1 << slot_bits> slots_{};
 };
 extern constinit HostPages host_pages;
 /// A thread had a context when a buffer was looked at.

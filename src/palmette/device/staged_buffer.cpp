@@ -38,6 +38,10 @@ void StagedBuffer::open(const Place& place, void* address, std::int64_t bytes, s
 }
 
 void StagedBuffer::restart() {
+    if (failure_) {
+        Resources::instance().give_back(std::move(lane_), true);
+        lane_ = Lane();
+    }
     failure_ = nullptr;
     reading_.clear();
     come_ = events_used_ = 0;
@@ -56,7 +60,10 @@ void StagedBuffer::close() {
 }
 
 bool StagedBuffer::has_queue() {
-    if (!lane_.queue && !failure_) note(Resources::instance().take(place_, lane_));
+    if (!lane_.queue && !failure_) {
+        Resources::instance().pin(block_);
+        note(Resources::instance().take(place_, lane_));
+    }
     return lane_.queue != nullptr;
 }
 
@@ -96,9 +103,17 @@ void StagedBuffer::copy_group(bool to_host, const RunGroup& group) {
     char* const host = this->host() + group.begin;
     char* const device = device_ + group.begin;
     outstanding_ = true;
-    note(to_host ? place_.driver->copy_rows(place_, lane_.queue, host, device, group.rows)
-                 : place_.driver->copy_rows(place_, lane_.queue, device, host, group.rows));
+    note(to_host ? place_.driver->copy_rows(place_, lane_.queue, host, device, group.rows, true)
+                 : place_.driver->copy_rows(place_, lane_.queue, device, host, group.rows, false));
     (to_host ? read_ : written_) += group.rows.width * group.rows.count;
+}
+
+void StagedBuffer::read(std::int64_t offset, std::int64_t bytes) {
+    if (is_whole())
+        copy(true, offset, bytes);
+    else
+        for (const RunGroup& group : data_)
+            if (group.begin < offset + bytes && offset < group.end()) copy_group(true, group);
 }
 
 void StagedBuffer::start_reading() {

@@ -48,7 +48,9 @@ class StagedBuffer {
     /// All of it is data.
     bool is_whole() const { return data_.empty(); }
 
-    /// Begins to copy the data to the host.
+    /// Begins to copy a part of the data to the host, for `await_done`.
+    void read(std::int64_t offset, std::int64_t bytes);
+    /// The same for all of it in pieces, for `await`.
     void start_reading();
     /// Waits until a part has come.
     void await(std::int64_t offset, std::int64_t bytes);
