@@ -294,6 +294,17 @@ BoundProgram bind(plan::Collective collective, const Program& program, const top
     return out;
 }
 
+void pack_messages(BoundProgram& program, const std::function<bool(plan::Buffer)>& unreachable,
+                   std::uint32_t that_stage) {
+    for (BoundStep& step : program.steps) {
+        if (!plan::is_message(step.kind) || step.piece_count != 1 || step.staging >= 0) continue;
+        if (!unreachable(program.pieces[step.first_piece].buffer)) continue;
+        step.staging = program.staging_bytes;
+        step.stages_itself = (that_stage >> step.transport & 1) != 0;
+        program.staging_bytes += rounded_up(step.bytes);
+    }
+}
+
 bool BoundLengths::holds(const Layout& layout, std::int64_t ranks) {
     asked_.clear();
     for (const Layout::Ranks& side : {layout.send, layout.recv})

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -67,6 +68,8 @@ struct StepOffer {
     bool same_node;
     bool single_copy;      ///< message: the factoring asks for single copy
     bool service = false;  ///< message with a service position
+    bool ipc = false;      ///< message: the factoring asks for copies between devices
+    bool nccl = false;     ///< message: the factoring asks for NCCL
 };
 
 struct BoundStep {
@@ -75,6 +78,8 @@ struct BoundStep {
     std::int32_t tag;
     bool copied;             ///< expose: never read in the caller's own memory
     bool single_copy;        ///< message: the factoring asks for single copy
+    bool ipc, nccl;          ///< message: the factoring asks for copies between devices, or NCCL
+    bool stages_itself;      ///< message: its transport packs it, in staging, where it must
     std::uint8_t operation;  ///< reduce: which of a composition's operations
     std::uint8_t transport;  ///< remote: index into the executor's transports
     std::uint32_t readers;
@@ -83,7 +88,7 @@ struct BoundStep {
     std::uint32_t first_piece, piece_count;
     std::uint32_t first_right, right_count;    ///< right operand
     std::uint32_t first_target, target_count;  ///< copy, reduce, pull, pull_reduce
-    std::int64_t staging;  ///< offset in the staging buffer, for messages in several pieces; -1: in place
+    std::int64_t staging;                      ///< offset in the staging buffer, for packed messages; -1: in place
     std::uint32_t waits;
     std::uint32_t first_waiter, waiter_count;
 };
@@ -98,7 +103,7 @@ struct BoundProgram {
     std::int64_t scratch_bytes = 0;
     std::int64_t staging_bytes = 0;
     std::int64_t most_requests = 0;  ///< upper bound of outstanding requests, with all messages by the MPI
-    std::int64_t single_copies = 0;  ///< messages for which the factoring asks for single copy
+    std::int64_t single_copies = 0;  ///< messages for which the factoring asks for a rendezvous
     std::int64_t exposed_bytes = 0;  ///< upper bound of ring space for exposures, each rounded up to 64
     std::uint32_t transports = 0;    ///< bit mask of those that it has steps for
     std::int32_t channels = 0;       ///< as in plan::Program
@@ -111,6 +116,12 @@ inline constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
 /// Time and memory grow with the blocks that the program touches.
 BoundProgram bind(plan::Collective collective, const plan::Program& program, const topology::Job& job,
                   const Layout& layout);
+
+/// Packs all messages of bytes in such buffers, also those in one piece: no transport can reach them there. What
+/// travels stays the same, so that the peers needn't know. `that_stage`: bit mask of transports that pack what they
+/// must themselves.
+void pack_messages(BoundProgram& program, const std::function<bool(plan::Buffer)>& unreachable,
+                   std::uint32_t that_stage = 0);
 
 /// A bound program cached with its lengths, as calls tend to repeat them.
 struct BoundLengths {

@@ -4,6 +4,15 @@ namespace palmette::runtime {
 
 using plan::StepKind;
 
+namespace {
+
+/// Waits of some microseconds for a step of those that run in order, after which all that can start does: a peer whose
+/// exposures wait for their readers, since they lie on a device, which only that peer knows, may wait for a later step
+/// of this rank's.
+constexpr int most_pauses_in_order = 32;
+
+}  // namespace
+
 int Transport::wait(Executor& executor) {
     bool any = false;
     const int error = progress(executor, any);
@@ -15,15 +24,17 @@ int Transport::posted_complete(Executor& executor, std::uint32_t step) {
     return 0;
 }
 
-void Executor::prepare(const BoundProgram& program) {
+void Executor::prepare(const BoundProgram& program, const Workspace& lent) {
     const auto grow = [](auto& vector, std::size_t size) {
         if (vector.size() < size) vector.resize(size);
     };
-    scratch_.grow(static_cast<std::size_t>(program.scratch_bytes));
-    staging_.grow(static_cast<std::size_t>(program.staging_bytes));
+    if (!lent.scratch) scratch_.grow(static_cast<std::size_t>(program.scratch_bytes));
+    if (!lent.staging) staging_.grow(static_cast<std::size_t>(program.staging_bytes));
+    at_ = {lent.scratch ? lent.scratch : scratch_.data(), lent.staging ? lent.staging : staging_.data()};
     grow(waits_, program.steps.size());
     grow(ready_, program.steps.size());
     grow(polled_, program.steps.size());
+    grow(late_, program.steps.size());
     for (const auto& transport : transports_) transport->prepare(program);
 }
 
@@ -32,16 +43,16 @@ char* Executor::address(const Piece& piece) {
     if (piece.buffer == plan::Buffer::recv) return environment_.bases.recv + piece.offset;
     if (!plan::is_scratch(piece.buffer))
         return environment_.bases.named[plan::caller_index(piece.buffer) - 2] + piece.offset;
-    return scratch_.data() + piece.offset;
+    return (environment_.scratch ? environment_.scratch : at_.scratch) + piece.offset;
 }
 
 char* Executor::message_data(const BoundStep& step) {
-    if (step.staging >= 0) return staging_.data() + step.staging;
+    if (step.staging >= 0) return at_.staging + step.staging;
     return step.piece_count == 1 ? address(program_->pieces[step.first_piece]) : nullptr;
 }
 
 void Executor::collect(const BoundStep& step, bool into_staging) {
-    char* staged = staging_.data() + step.staging;
+    char* staged = at_.staging + step.staging;
     for (std::uint32_t i = 0; i < step.piece_count; ++i) {
         const Piece& piece = program_->pieces[step.first_piece + i];
         char* data = address(piece);
@@ -62,6 +73,8 @@ void Executor::copy(const BoundStep& step, const char* exposed) {
         from.advance(bytes);
         to.advance(bytes);
     }
+    // The peer may reuse what it exposes.
+    if (exposed) memory().await_begun();
 }
 
 int Executor::reduce(const BoundStep& step, const char* exposed) {
@@ -76,6 +89,7 @@ int Executor::reduce(const BoundStep& step, const char* exposed) {
         right.advance(bytes);
         target.advance(bytes);
     }
+    if (exposed) memory().await_begun();
     return 0;
 }
 
@@ -115,13 +129,21 @@ int Executor::start(std::uint32_t index) {
         if (const int error = ready_data(step)) return error;
     if (!plan::is_remote(step.kind)) {
         const int error = do_locally(step);
-        complete(index);
+        if (!is_late(index, true)) release_waiters(index);
         return error;
     }
-    if (step.kind == StepKind::send && step.staging >= 0) collect(step, true);
+    if (step.kind == StepKind::send && step.staging >= 0 && !step.stages_itself) {
+        collect(step, true);
+        if (is_late(index, false)) return 0;
+    }
+    return start_remote(index);
+}
+
+int Executor::start_remote(std::uint32_t index) {
+    const BoundStep& step = program_->steps[index];
     Started started = Started::pending;
     Transport& transport = carrier(step);
-    const bool last = may_block_ && polled_count_ == 0 && done_ + 1 == program_->steps.size();
+    const bool last = may_block_ && polled_count_ == 0 && late_count_ == 0 && done_ + 1 == program_->steps.size();
     const int error = transport.start(*this, index, last, started);
     if (error != 0) return error;
     if (started == Started::done)
@@ -133,7 +155,46 @@ int Executor::start(std::uint32_t index) {
 
 void Executor::complete(std::uint32_t index) {
     const BoundStep& step = program_->steps[index];
-    if (step.kind == StepKind::recv && step.staging >= 0) collect(step, false);
+    if (step.kind == StepKind::recv && step.staging >= 0 && !step.stages_itself) {
+        collect(step, false);
+        if (is_late(index, true)) return;
+    }
+    release_waiters(index);
+}
+
+bool Executor::is_late(std::uint32_t step, bool completes) {
+    if (!memory().has_begun()) [[likely]]
+        return false;
+    late_[late_count_++] = {step, completes, memory().mark()};
+    return true;
+}
+
+/// Goes on with the steps whose copies are done.
+int Executor::poll_late(bool& any) {
+    memory().look();
+    int error = 0;
+    std::size_t kept = 0;
+    const std::size_t count = late_count_;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Late late = late_[i];
+        if (error != 0 || !memory().is_done(late.mark)) {
+            late_[kept++] = late;
+            continue;
+        }
+        any = true;
+        if (late.completes)
+            release_waiters(late.step);
+        else
+            error = start_remote(late.step);
+    }
+    // Those that have come meanwhile follow.
+    for (std::size_t i = count; i < late_count_; ++i) late_[kept++] = late_[i];
+    late_count_ = kept;
+    return error == 0 && any ? start_ready() : error;
+}
+
+void Executor::release_waiters(std::uint32_t index) {
+    const BoundStep& step = program_->steps[index];
     if (environment_.data) [[unlikely]]
         written_data(step);
     if (environment_.observer) [[unlikely]]
@@ -156,6 +217,7 @@ void Executor::set(const BoundProgram& program, const Environment& environment) 
     environment_ = environment;
     begun_ = 0;
     polled_count_ = 0;
+    late_count_ = 0;
     done_ = 0;
 }
 
@@ -223,6 +285,8 @@ int Executor::progress(bool& done) {
     }
     if (error == 0 && begun) error = progress_transports(any);
     if (error == 0 && polled_count_ > 0) error = poll_steps(any);
+    if (error == 0 && late_count_ > 0) [[unlikely]]
+        error = poll_late(any);
     done = error != 0 || (begun && done_ == program_->steps.size());
     return done ? ended(error) : 0;
 }
@@ -236,7 +300,10 @@ int Executor::idle() {
 }
 
 int Executor::wait_once() {
-    if (polled_count_ == 0) {
+    if (late_count_ > 0) [[unlikely]] {
+        bool any = false;
+        if (const int error = poll_late(any); error != 0 || any) return error;
+    } else if (polled_count_ == 0) {
         Transport* only = nullptr;
         bool several = false;
         for (const auto& transport : transports_) {
@@ -269,6 +336,7 @@ int Executor::finish() {
 int Executor::ended(int error) {
     for (std::size_t t = 0; t < begun_; ++t) transports_[t]->end(*this, error != 0);
     begun_ = 0;
+    for (; late_count_ > 0; --late_count_) memory().await(late_[late_count_ - 1].mark);
     return error;
 }
 
@@ -287,15 +355,19 @@ int Executor::run_in_order() {
         if (error != 0) return error;
         if (!plan::is_remote(step.kind)) {
             error = do_locally(step);
+            memory().await_begun();
         } else {
             Transport& transport = carrier(step);
             Started started = Started::pending;
             error = transport.start(*this, index, false, started);
             bool done = started == Started::done;
             if (!done) spin_wait_.reset();
-            while (error == 0 && !done) {
+            for (int long_pauses = 0; error == 0 && !done;) {
+                if (long_pauses == most_pauses_in_order) return go_on_by_dependencies(index);
                 error = transport.poll(*this, index, done);
-                if (error == 0 && !done) error = pause();
+                if (error != 0 || done || !spin_wait_.pause()) continue;
+                ++long_pauses;
+                error = idle();
             }
         }
         if (error != 0) return error;
@@ -305,6 +377,25 @@ int Executor::run_in_order() {
             environment_.observer->step_completed(*program_, index);
     }
     return 0;
+}
+
+int Executor::go_on_by_dependencies(std::uint32_t index) {
+    const auto count = static_cast<std::uint32_t>(program_->steps.size());
+    for (std::uint32_t s = 0; s < count; ++s) waits_[s] = program_->steps[s].waits;
+    for (std::uint32_t s = 0; s < index; ++s) {
+        const BoundStep& step = program_->steps[s];
+        for (std::uint32_t i = 0; i < step.waiter_count; ++i) --waits_[program_->waiters[step.first_waiter + i]];
+    }
+    next_ready_ = started_ = 0;
+    for (std::uint32_t s = index + 1; s < count; ++s)
+        if (waits_[s] == 0) ready_[next_ready_++] = s;
+    done_ = index;
+    polled_[0] = index;
+    polled_count_ = 1;
+    may_block_ = false;
+    const int error = start_ready();
+    may_block_ = true;
+    return error == 0 ? finish() : error;
 }
 
 int Executor::run(const BoundProgram& program, const Environment& environment) {

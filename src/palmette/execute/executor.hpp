@@ -48,11 +48,18 @@ struct Environment {
     StepData* data = nullptr;          ///< null: all of it is ready
     int first_tag = 0;                 ///< added to every message's tag
     int control_tags = 0;              ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
+    char* scratch = nullptr;           ///< where the plan's own blocks lie; null: in the executor's
     SharedNode* shared = nullptr;      ///< set for all members of a node or for none
     /// Set where lengths are remembered from another call: whether some rank's differ, as its messages, which are empty
     /// then, have told so far. From then on all that this rank sends is empty, too.
     bool* counts_changed = nullptr;
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of at least so many bytes are read by single copy
+};
+
+/// Scratch and staging of a program in memory of the caller's.
+struct Workspace {
+    char* scratch = nullptr;
+    char* staging = nullptr;
 };
 
 /// A place in a list of pieces, such as the operands of a step.
@@ -74,8 +81,9 @@ class Executor {
     explicit Executor(Transports transports, SpinWait spin_wait = SpinWait(1, 1))
         : transports_(std::move(transports)), spin_wait_(spin_wait) {}
 
-    /// Allocates the buffers for a program. Throws std::bad_alloc; call it before any rank has sent anything.
-    void prepare(const BoundProgram& program);
+    /// Allocates the buffers for a program. Throws std::bad_alloc; call it before any rank has sent anything. `lent`:
+    /// what is set of it serves in place of the executor's own.
+    void prepare(const BoundProgram& program, const Workspace& lent = {});
 
     /// Runs to completion. Where a single transport has anything outstanding it blocks in that transport's wait, so
     /// that the MPI's own wait policy (spin, yield, block) applies. Returns the first error, 0 otherwise.
@@ -98,7 +106,7 @@ class Executor {
 
     const Transports& transports() const { return transports_; }
     /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
-    const char* scratch() const { return scratch_.data(); }
+    const char* scratch() const { return at_.scratch; }
 
     // For transports, while an operation runs.
 
@@ -133,6 +141,10 @@ class Executor {
     void set(const BoundProgram& program, const Environment& environment);
     int begin_transports(bool& begun);
     int start(std::uint32_t step);
+    int start_remote(std::uint32_t step);
+    void release_waiters(std::uint32_t step);
+    bool is_late(std::uint32_t step, bool completes);
+    int poll_late(bool& any);
     int start_ready();
     int do_locally(const BoundStep& step);
     void collect(const BoundStep& step, bool into_staging);
@@ -143,6 +155,8 @@ class Executor {
     int progress_transports(bool& any);
     int wait_once();
     int run_in_order();
+    /// From running in order, whose step `index` has begun.
+    int go_on_by_dependencies(std::uint32_t index);
     bool keeps_order() const;
     void start_over();
     int ended(int error);
@@ -152,6 +166,15 @@ class Executor {
     const BoundProgram* program_ = nullptr;
     Environment environment_;
     base::ByteBuffer scratch_, staging_;
+    Workspace at_;
+    /// Steps whose copies a device has begun: then a message is sent, or the step completes.
+    struct Late {
+        std::uint32_t step;
+        bool completes;
+        std::uint64_t mark;  ///< of Memory
+    };
+    std::vector<Late> late_;
+    std::size_t late_count_ = 0;
     std::vector<std::uint32_t> waits_, ready_, polled_;
     std::size_t next_ready_ = 0, started_ = 0, polled_count_ = 0, done_ = 0, begun_ = 0;
     bool may_block_ = false;

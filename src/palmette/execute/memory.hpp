@@ -3,8 +3,19 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
+
+#include "palmette/kernels/kernels.hpp"
 
 namespace palmette::runtime {
+
+class DeviceMemory;
+
+/// A reduction that the kernels know, on elements without holes.
+struct KnownOperation {
+    Operator op;
+    Element element;
+};
 
 /// Error code of a broken invariant; distinct from the MPI's codes, which aren't negative.
 inline constexpr int internal_error = -1;
@@ -22,6 +33,33 @@ class Memory {
                         std::int64_t bytes) = 0;
     /// Element extent of an operation; parts that are combined are cut at element boundaries.
     virtual std::int64_t element_bytes(std::uint8_t operation) const = 0;
+    /// What an operation is, where the kernels know it.
+    virtual std::optional<KnownOperation> known(std::uint8_t /*operation*/) const { return std::nullopt; }
+
+    /// Set where some of it lies on a device: copies and reductions are begun then, and done once it has settled.
+    DeviceMemory* device() const { return device_; }
+
+    // Where a device does the work, copy and combine may only begin it. Nothing that it reads or writes may be touched
+    // until it is done, other work of the device's in the same memory included.
+
+    /// Whether something was begun since the last `mark`.
+    bool has_begun() const { return has_begun_; }
+    /// A number for what was begun since the last one.
+    virtual std::uint64_t mark() { return 0; }
+    /// Finds out what is done by now.
+    virtual void look() {}
+    /// Whether all of a mark was done at the last look. Called until it is, and not afterwards.
+    virtual bool is_done(std::uint64_t /*mark*/) { return true; }
+    /// Waits for it, in place of that.
+    virtual void await(std::uint64_t /*mark*/) {}
+    /// Waits for all that was begun since the last mark.
+    void await_begun() {
+        if (has_begun_) await(mark());
+    }
+
+  protected:
+    DeviceMemory* device_ = nullptr;
+    bool has_begun_ = false;
 };
 
 /// Host memory, for plans without reductions.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
+#include "palmette/execute/device_memory.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 
 namespace palmette::runtime {
@@ -35,17 +37,37 @@ void NodeTransport::prepare(const BoundProgram& program) {
 bool NodeTransport::begin(Executor& executor, int& error) {
     error = 0;
     SharedNode* shared = executor.environment().shared;
-    return !shared || shared->begin(executor.program().exposed_bytes);
+    if (!shared) return true;
+    DeviceMemory* const device = executor.environment().memory->device();
+    if (!device) [[likely]]
+        return shared->begin(executor.program().exposed_bytes);
+    std::int64_t bytes = executor.program().exposed_bytes;
+    std::int64_t with_descriptors = bytes;
+    for (const BoundStep& step : executor.program().steps)
+        if (step.kind == StepKind::expose) with_descriptors += SharedNode::slot_bytes(sizeof(device::Exported));
+    descriptors_fit_ = with_descriptors <= shared->ring_bytes();
+    if (descriptors_fit_) bytes = with_descriptors;
+    shared->read_device_with(device);
+    return shared->begin(bytes);
 }
 
 void NodeTransport::end(Executor& executor, bool /*failed*/) {
     relayed_.clear();
-    if (SharedNode* shared = executor.environment().shared) shared->end();
+    SharedNode* const shared = executor.environment().shared;
+    if (!shared) return;
+    if (DeviceMemory* device = executor.environment().memory->device()) [[unlikely]] {
+        // Peers' memory may be read until here.
+        device->settle();
+        begun_.clear();
+        shared->read_device_with(nullptr);
+    }
+    shared->end();
 }
 
 bool NodeTransport::keeps_order(const Executor& executor) const {
-    // Not with exposures by address, which wait for their readers.
-    return executor.environment().shared && executor.environment().single_copy_from == INT64_MAX;
+    // Not with exposures in place, which wait for their readers.
+    const Environment& environment = executor.environment();
+    return environment.shared && environment.single_copy_from == INT64_MAX && !environment.memory->device();
 }
 
 int NodeTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
@@ -64,7 +86,11 @@ int NodeTransport::start(Executor& executor, std::uint32_t index, bool /*last*/,
 int NodeTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     if (step.kind != StepKind::expose) return pull(executor, index, done);
-    done = executor.environment().shared->read_by(static_cast<unsigned>(step.tag), step.readers);
+    SharedNode& shared = *executor.environment().shared;
+    const auto tag = static_cast<unsigned>(step.tag);
+    done = shared.read_by(tag, step.readers);
+    if (done && executor.memory().device()) [[unlikely]]
+        device_refused_ = device_refused_ || shared.was_refused(tag);
     return 0;
 }
 
@@ -72,6 +98,13 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
     SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     const Piece* pieces = executor.pieces(step.first_piece).piece;
+    DeviceMemory* const device = executor.memory().device();
+    if (device) [[unlikely]] {
+        device->settle();
+        if (step.piece_count == 1 && device->holds(executor.address(*pieces)) &&
+            expose_on_device(executor, step, executor.address(*pieces)))
+            return;
+    }
     if (!step.copied && step.piece_count == 1 && step.bytes >= executor.environment().single_copy_from) {
         shared.expose_address(tag, executor.address(*pieces), step.bytes);
         return;
@@ -86,18 +119,69 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
         executor.memory().copy(at, executor.address(pieces[i]), pieces[i].bytes);
         at += pieces[i].bytes;
     }
+    if (device) [[unlikely]]
+        device->settle();
     shared.expose_slot(tag, slot, step.bytes);
+}
+
+/// False: it goes through the ring.
+bool NodeTransport::expose_on_device(Executor& executor, const BoundStep& step, const char* data) {
+    SharedNode& shared = *executor.environment().shared;
+    DeviceMemory& device = *executor.memory().device();
+    const auto tag = static_cast<unsigned>(step.tag);
+    // The ring has space for all but what is read by address.
+    const bool has_space = step.copied || step.bytes < executor.environment().single_copy_from;
+    if (step.bytes <= Exposure::inline_bytes) {
+        char copy[Exposure::inline_bytes];
+        if (step.bytes > 0) device.read(copy, data, step.bytes);
+        shared.expose_inline(tag, copy, step.bytes);
+        return true;
+    }
+    device::Exported exported{};
+    const bool opens = !step.copied && step.bytes >= device.by_handle_from() && descriptors_fit_ &&
+                       device.find_export(data, step.bytes, exported);
+    if (!opens && has_space) return false;
+    char* const slot = opens ? shared.ring_slot(sizeof exported) : nullptr;
+    if (slot) std::memcpy(slot, &exported, sizeof exported);
+    shared.expose_device(tag, data, step.bytes, slot);
+    return true;
+}
+
+/// Where an exposure in device memory is reached; null: only its owner reaches it.
+const char* NodeTransport::reach(Executor& executor, const BoundStep& step, const Exposure& exposure) {
+    const SharedNode& shared = *executor.environment().shared;
+    DeviceMemory* const device = executor.memory().device();
+    if (!device) return nullptr;
+    if (step.peer == shared.me()) return reinterpret_cast<const char*>(exposure.device.address);
+    const char* const descriptor = shared.descriptor(step.peer, exposure);
+    // What its owner has begun to copy for one stays with that; others wait for their turn.
+    if (!descriptor || !relayed_.empty()) return nullptr;
+    device::Exported exported{};
+    std::memcpy(&exported, descriptor, sizeof exported);
+    return device->reach(exported, exposure.device.address, exposure.bytes);
 }
 
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     SharedNode& shared = *executor.environment().shared;
+    DeviceMemory* const device = executor.memory().device();
+    if (device) [[unlikely]] {
+        if (const auto begun = std::find(begun_.begin(), begun_.end(), index); begun != begun_.end()) {
+            // Those of all that have been begun since the last wait.
+            device->settle();
+            begun_.erase(begun);
+            shared.release(step.peer, static_cast<unsigned>(step.tag));
+            done = true;
+            return 0;
+        }
+    }
     const Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
     if (!exposure) return 0;
     done = true;
     int error = 0;
     if (step.bytes > 0) {
-        const char* data = shared.direct(step.peer, *exposure);
+        const char* data = exposure->kind == ExposureKind::on_device ? reach(executor, step, *exposure)
+                                                                     : shared.direct(step.peer, *exposure);
         if (data && !plan::combines(step.kind)) {
             executor.copy(step, data);
         } else if (data) {
@@ -109,7 +193,7 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
             done = known == relayed_.begin();
             if (done) error = fetch(executor, step, *exposure, *known, done);
             if (done) relayed_.erase(known);
-        } else if (!relayed_.empty() && plan::combines(step.kind)) {
+        } else if (!relayed_.empty() && (plan::combines(step.kind) || device)) {
             // The bounce buffer holds what the first one has received of its part.
             done = false;
         } else {
@@ -125,6 +209,10 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
             if (!done) relayed_.push_back(one);
         }
     }
+    if (done && device && device->is_busy()) [[unlikely]] {
+        done = false;
+        begun_.push_back(index);
+    }
     if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
     return error;
 }
@@ -132,9 +220,12 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
 int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch,
                          bool& done) {
     const bool combines = plan::combines(step.kind);
+    DeviceMemory* const device = executor.memory().device();
+    // Neither the system nor a peer can write to a device.
+    const bool bounces = combines || device;
     const std::int64_t element = combines ? executor.memory().element_bytes(step.operation) : 1;
-    if (combines) bounce_.grow(static_cast<std::size_t>(std::max(bounce_bytes, element)));
-    const std::int64_t most = combines ? std::max(std::int64_t{1}, bounce_bytes / element) * element : INT64_MAX;
+    if (bounces) bounce_.grow(static_cast<std::size_t>(std::max(bounce_bytes, element)));
+    const std::int64_t most = bounces ? std::max(std::int64_t{1}, bounce_bytes / element) * element : INT64_MAX;
     for (done = false; fetch.rest > 0;) {
         if (fetch.part == 0) {
             fetch.part = std::min({most, fetch.remote.left(), fetch.target.left()});
@@ -142,7 +233,7 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
             fetch.got = 0;
         }
         bool there = false;
-        char* to = combines ? bounce_.data() : executor.at(fetch.target);
+        char* to = bounces ? bounce_.data() : executor.at(fetch.target);
         if (const int error = read_part(executor, step, exposure, fetch, to, there); error != 0) {
             done = true;
             return error;
@@ -156,7 +247,10 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
             done = error != 0;
             if (error != 0) return error;
             fetch.own.advance(fetch.part);
+        } else if (bounces) {
+            executor.memory().copy(executor.at(fetch.target), to, fetch.part);
         }
+        if (device) device->settle();
         fetch.remote.advance(fetch.part);
         fetch.target.advance(fetch.part);
         fetch.rest -= fetch.part;

@@ -14,6 +14,9 @@ namespace palmette::runtime {
 /// errno, and the sender falls back to sending the payload by that transport.
 ///
 /// Fallback for exposures that the system doesn't let a reader read: their owner copies them, part by part.
+///
+/// Exposures in device memory carry what their readers open them with, each by itself; that fallback is the same for
+/// readers that can't.
 class NodeTransport : public Transport {
   public:
     /// Shorter messages are sent by that transport: RTS and FIN cost more than a second copy.
@@ -35,6 +38,10 @@ class NodeTransport : public Transport {
     /// `works`: whether all ranks of each node may read each other's memory, which the rendezvous needs; the same on
     /// all ranks.
     void allow_rendezvous(bool works) { rendezvous_works_ = works; }
+
+    /// Whether some reader couldn't open an exposure of this rank's in device memory, and has got copies: copying it to
+    /// the host beforehand is faster then.
+    bool device_was_refused() const { return device_refused_; }
 
   private:
     /// Processes that can't be read, or can't read this one. After other failures, which may concern one piece of
@@ -75,6 +82,8 @@ class NodeTransport : public Transport {
     static constexpr std::int64_t rts_bytes = 16;
 
     void expose(Executor& executor, const BoundStep& step);
+    bool expose_on_device(Executor& executor, const BoundStep& step, const char* data);
+    const char* reach(Executor& executor, const BoundStep& step, const Exposure& exposure);
     int pull(Executor& executor, std::uint32_t index, bool& done);
     int fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done);
     int read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
@@ -91,6 +100,9 @@ class NodeTransport : public Transport {
     Known unreadable_, refused_by_;       ///< members of the node; ranks
     std::int64_t refusals_ = 0;
     base::ByteBuffer bounce_;
+    std::vector<std::uint32_t> begun_;  ///< pulls whose copies by a device's queue are outstanding
+    bool descriptors_fit_ = true;       ///< in the ring of this operation, beside what is copied there
+    bool device_refused_ = false;
 };
 
 }  // namespace palmette::runtime

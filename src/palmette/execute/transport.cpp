@@ -12,7 +12,7 @@ void choose_transports(BoundProgram& program, const Transports& transports, cons
         if (!plan::is_remote(step.kind)) continue;
         const bool service = plan::is_message(step.kind) && step.peer >= job.size();
         const bool same_node = !plan::is_message(step.kind) || (!service && node_of(step.peer) == node_of(me.value));
-        const StepOffer offer{step.kind, step.bytes, same_node, step.single_copy, service};
+        const StepOffer offer{step.kind, step.bytes, same_node, step.single_copy, service, step.ipc, step.nccl};
         std::size_t t = 0;
         while (t < transports.size() && !transports[t]->can(offer)) ++t;
         if (t == transports.size())

@@ -24,9 +24,10 @@ constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return 
 
 /// How an exposure's data can be reached.
 enum class ExposureKind : std::uint32_t {
-    in_entry,   ///< inline in the entry: one cache line carries flag and data
-    in_ring,    ///< in the owner's ring
-    at_address  ///< in the owner's own memory
+    in_entry,    ///< inline in the entry: one cache line carries flag and data
+    in_ring,     ///< in the owner's ring
+    at_address,  ///< in the owner's own memory
+    on_device    ///< in device memory of the owner's
 };
 
 /// One exposure of one member. `stamp` is stored last, with release order: a member that loads operation + 1 from it
@@ -39,13 +40,20 @@ struct alignas(cache_line) Exposure {
     std::int64_t bytes;
     ExposureKind kind;
     /// Readers that are done, plus `refusal` for each reader that the system refused the read and that requests a copy;
-    /// counted for at_address only.
+    /// counted for at_address and on_device only.
     mutable std::atomic<std::uint32_t> releases;
     union {
         char data[inline_bytes];  ///< in_entry
         std::int64_t offset;      ///< in_ring: from the beginning of the owner's ring
         std::uint64_t address;    ///< at_address: in the owner's process
+        struct {
+            std::uint64_t address;    ///< likewise
+            std::int64_t descriptor;  ///< where the owner's ring tells how to open it; -1: only the owner can read it
+        } device;                     ///< on_device
     };
+
+    /// It is read in the owner's memory, so that the owner waits for its readers.
+    bool in_place() const { return kind == ExposureKind::at_address || kind == ExposureKind::on_device; }
 };
 static_assert(sizeof(Exposure) == cache_line);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -89,7 +97,7 @@ static_assert(sizeof(SharedMember) <= shared_page);
 
 /// The first page.
 struct SharedHeader {
-    static constexpr std::uint64_t magic_word = 0x326574746d6c6170;  // "palmtte2", the layout's version last
+    static constexpr std::uint64_t magic_word = 0x336574746d6c6170;  // "palmtte3", the layout's version last
 
     std::uint64_t magic;
     std::uint64_t token;  ///< random, also in the segment's name: identifies the segment

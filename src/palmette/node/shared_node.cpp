@@ -160,8 +160,14 @@ void SharedNode::answer_requests() {
             request.operation != now_)
             continue;
         // The reader has checked the request against the exposure's bounds.
-        const auto* data = reinterpret_cast<const char*>(mine(request.tag).address);
-        std::memcpy(relay_of(peer), data + request.offset, static_cast<std::size_t>(request.bytes));
+        const Exposure& exposure = mine(request.tag);
+        const bool device = exposure.kind == ExposureKind::on_device;
+        const auto* data =
+            reinterpret_cast<const char*>(device ? exposure.device.address : exposure.address) + request.offset;
+        if (!device)
+            std::memcpy(relay_of(peer), data, static_cast<std::size_t>(request.bytes));
+        else if (reader_)
+            reader_->read(relay_of(peer), data, request.bytes);
         request.answered.store(asked, std::memory_order_release);
     }
 }

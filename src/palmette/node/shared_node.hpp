@@ -111,15 +111,29 @@ class SharedNode {
         entry.releases.store(0, std::memory_order_relaxed);
         publish(entry, ExposureKind::at_address, bytes);
     }
-    /// Whether `readers` members have released this member's exposure; true at once for one that is not by address.
+    /// The same for device memory, which the host can't read. `descriptor`: a slot of the ring that tells how others
+    /// open it; null: they ask for copies.
+    void expose_device(unsigned tag, const void* data, std::int64_t bytes, const char* descriptor) {
+        Exposure& entry = mine(tag);
+        entry.device.address = reinterpret_cast<std::uint64_t>(data);
+        entry.device.descriptor = descriptor ? descriptor - my_ring() : -1;
+        entry.releases.store(0, std::memory_order_relaxed);
+        publish(entry, ExposureKind::on_device, bytes);
+    }
+    /// Whether `readers` members have released this member's exposure; true at once for one that isn't read in place.
     /// Serves pending requests for copies of it.
     [[nodiscard]] bool read_by(unsigned tag, unsigned readers) {
         const Exposure& entry = at(me_, tag);
-        if (entry.kind != ExposureKind::at_address) return true;
+        if (!entry.in_place()) return true;
         const std::uint32_t releases = entry.releases.load(std::memory_order_acquire);
         if (releases >= Exposure::refusal) [[unlikely]]
             answer_requests();
         return releases % Exposure::refusal >= readers;
+    }
+    /// Whether a reader has asked for copies of this member's exposure.
+    [[nodiscard]] bool was_refused(unsigned tag) const {
+        const Exposure& entry = at(me_, tag);
+        return entry.in_place() && entry.releases.load(std::memory_order_relaxed) >= Exposure::refusal;
     }
 
     /// A member's exposure in this operation; null: not there yet. Valid until `end`.
@@ -132,21 +146,27 @@ class SharedNode {
     const char* direct(int member, const Exposure& exposure) {
         if (exposure.kind == ExposureKind::in_entry) return exposure.data;
         if (exposure.kind == ExposureKind::in_ring) return ring_of(member) + exposure.offset;
+        if (exposure.kind == ExposureKind::on_device) return nullptr;
         return mapped(member, exposure);
+    }
+    /// How an exposure in device memory is opened; null: by nobody but its owner.
+    const char* descriptor(int member, const Exposure& exposure) const {
+        return exposure.device.descriptor < 0 ? nullptr : ring_of(member) + exposure.device.descriptor;
     }
     /// Copies a part of an exposure. Returns 0, or the errno of a read that failed; EINVAL for a part outside of it.
     int read(int member, const Exposure& exposure, std::int64_t offset, void* to, std::int64_t bytes) {
         if (offset < 0 || bytes < 0 || offset > exposure.bytes - bytes) return EINVAL;
         if (bytes == 0) return 0;
+        if (exposure.kind == ExposureKind::on_device) return EFAULT;
         const char* from = direct(member, exposure);
         if (!from) return read_remote(member, exposure, offset, to, bytes);
         std::memcpy(to, from + offset, static_cast<std::size_t>(bytes));
         return 0;
     }
-    /// Releases an exposure by address, whose owner waits for its readers. No-op for other kinds.
+    /// Releases an exposure that is read in place, whose owner waits for its readers. No-op for other kinds.
     void release(int member, unsigned tag) const {
         const Exposure& entry = at(member, tag);
-        if (entry.kind == ExposureKind::at_address) entry.releases.fetch_add(1, std::memory_order_release);
+        if (entry.in_place()) entry.releases.fetch_add(1, std::memory_order_release);
     }
 
     // Fallback where `read` fails: the owner copies. It can't have left the operation as long as its exposure isn't
@@ -172,6 +192,13 @@ class SharedNode {
     /// Serves the peers' outstanding requests for this operation's exposures. To be called while waiting for an answer,
     /// too: peers may be waiting for this member's, which would deadlock.
     void answer_requests();
+    /// Reads this member's exposures in device memory for that; null: there are none.
+    class Reader {
+      public:
+        virtual ~Reader() = default;
+        virtual void read(void* to, const char* from, std::int64_t bytes) = 0;
+    };
+    void read_device_with(Reader* reader) { reader_ = reader; }
     /// The owner of an exposure has ended the operation, after an error: it won't answer any more.
     [[nodiscard]] bool has_left(int owner) const {
         return member(owner).completed.load(std::memory_order_acquire) > now_;
@@ -272,6 +299,7 @@ class SharedNode {
     std::array<std::int64_t, shared_windows> starts_{};  ///< where each window's operation begins in the ring
 
     int cores_ = 1;
+    Reader* reader_ = nullptr;
     std::uint64_t probe_;  ///< a random word that the others try to read here
     mutable std::optional<bool> single_copy_;
     std::unique_ptr<SharedAttacher> attacher_;

@@ -57,16 +57,17 @@ TEST(Hierarchy, of_a_machine_has_the_levels_that_tell_its_ranks_apart) {
 }
 
 TEST(Method, is_read_as_it_is_written) {
-    for (const char* text : {"direct", "ring", "tree.2", "tree.5/3", "ring/4", "ring/2@copy", "direct@copy"})
+    for (const char* text :
+         {"direct", "ring", "tree.2", "tree.5/3", "ring/4", "ring/2@copy", "direct@copy", "tree.3/1@ipc", "ring@nccl"})
         EXPECT_EQ(Method::parse(text).text(), text);
     EXPECT_EQ(Method::parse("tree/all").text(), "tree.2");
     EXPECT_EQ(error_of([] { Method::parse("ring.3"); }),
               "method 'ring.3': only a tree has a radix, of 2 or more: tree.4");
     EXPECT_EQ(error_of([] { Method::parse("star"); }),
               "method 'star': expected direct, tree, tree.K or ring, with /LANES where not all ranks talk, and @copy "
-              "for single copies");
-    EXPECT_EQ(error_of([] { Method::parse("ring@ipc"); }),
-              "method 'ring@ipc': transport 'ipc': expected copy or messages");
+              "for single copies, @ipc for copies between devices or @nccl");
+    EXPECT_EQ(error_of([] { Method::parse("ring@xpc"); }),
+              "method 'ring@xpc': transport 'xpc': expected copy, ipc, nccl or messages");
     EXPECT_EQ(error_of([] { Method::parse("ring/0"); }), "method 'ring/0': '0' is no number of 1 or more");
 }
 

@@ -5,6 +5,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
+#include <random>
 
 #include "palmette/collectives/registry.hpp"
 #include "palmette/compose/factor.hpp"
@@ -14,6 +17,7 @@
 #include "palmette/node/shared_single_copy.hpp"
 #include "support/jobs.hpp"
 #include "support/loopback.hpp"
+#include "support/played_composition.hpp"
 #include "support/real_bytes.hpp"
 #include "support/shared_nodes.hpp"
 #include "support/specs.hpp"
@@ -207,81 +211,55 @@ TEST(NodeMemory, is_declared_by_the_rows_whose_plans_use_it) {
         EXPECT_EQ(seen.count(row), 1U) << plan::name_of(row->collective) << ' ' << row->name;
 }
 
-/// Plays a composition's primitives on real bytes, phase by phase.
-class PlayedComposition {
+/// A device's memory: what is begun is done some looks later, in order, and in part before it is asked for.
+class LateMemory final : public test::AffineMemory {
   public:
-    explicit PlayedComposition(const compose::Composition& composition)
-        : composition_(composition), holdings_(composition) {
-        for (std::int32_t r = 0; r < composition.ranks(); ++r)
-            for (std::size_t b = 0; b < composition.buffers().size(); ++b)
-                visit_blocks(r, b, [&](std::int64_t block, std::int64_t) {
-                    auto& bytes = state_[{r, b, block}];
-                    bytes.resize(static_cast<std::size_t>(composition.lengths()[block]));
-                    for (std::size_t i = 0; i < bytes.size(); i += 8) {
-                        const auto seed =
-                            static_cast<std::uint32_t>(r * 7919 + static_cast<int>(b) * 31 + block * 104729);
-                        const test::Affine one{1, (seed + static_cast<std::uint32_t>(i)) * 2654435761U};
-                        std::memcpy(bytes.data() + i, &one, 8);
-                    }
-                });
-        before_ = state_;
-    }
+    explicit LateMemory(std::uint64_t seed) : random_(seed) {}
 
-    /// In the order and at the places of the caller's buffers.
-    std::vector<char> buffer(std::int32_t rank, std::size_t buffer, bool after) const {
-        std::vector<char> out;
-        for (const plan::Interval& interval : holdings_.of(plan::Rank{rank}, plan::caller_buffer(buffer)).intervals())
-            for (std::int64_t block = interval.first; block < interval.end(); ++block) {
-                const auto& bytes = (after ? state_ : before_).at({rank, buffer, block});
-                out.insert(out.end(), bytes.begin(), bytes.end());
-            }
-        return out;
+    void copy(char* to, const char* from, std::int64_t bytes) override {
+        begin([=, this] { AffineMemory::copy(to, from, bytes); });
     }
+    int combine(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes) override {
+        begin([=, this] { AffineMemory::combine(index, left, right, target, bytes); });
+        return 0;
+    }
+    std::uint64_t mark() override {
+        has_begun_ = false;
+        return begun_;
+    }
+    void look() override { advance(done_ + random_() % 3); }
+    bool is_done(std::uint64_t mark) override { return done_ >= mark; }
+    void await(std::uint64_t mark) override { advance(mark); }
 
-    void play() {
-        std::int32_t now = 0;
-        auto read = state_;
-        test::AffineMemory memory;
-        composition_.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
-            if (phase != now) read = state_;
-            now = phase;
-            const std::size_t source = plan::caller_index(primitive.source),
-                              target = plan::caller_index(primitive.target);
-            for (std::int64_t block = primitive.blocks.first; block < primitive.blocks.end(); ++block) {
-                bool first = true;
-                for (std::int32_t r = primitive.others.next(0); r >= 0; r = primitive.others.next(r + 1)) {
-                    if (!primitive.reduces) {
-                        state_[{r, target, block}] = read.at({primitive.root.value, source, block});
-                        continue;
-                    }
-                    auto& sum = state_[{primitive.root.value, target, block}];
-                    const auto& mine = read.at({r, source, block});
-                    if (first)
-                        sum = mine;
-                    else
-                        memory.combine(0, sum.data(), mine.data(), sum.data(), static_cast<std::int64_t>(sum.size()));
-                    first = false;
-                }
-            }
-        });
-    }
+    std::uint64_t begun() const { return begun_; }
 
   private:
-    template <class Visit>
-    void visit_blocks(std::int32_t rank, std::size_t buffer, Visit visit) const {
-        for (const plan::Interval& interval : holdings_.of(plan::Rank{rank}, plan::caller_buffer(buffer)).intervals())
-            for (std::int64_t block = interval.first; block < interval.end(); ++block) visit(block, 0);
+    void begin(std::function<void()> work) {
+        has_begun_ = true;
+        ++begun_;
+        queue_.push_back(std::move(work));
+        if (random_() % 4 == 0) advance(done_ + 1);
+    }
+    void advance(std::uint64_t to) {
+        for (; done_ < std::min(to, begun_); ++done_) {
+            queue_.front()();
+            queue_.pop_front();
+        }
     }
 
-    const compose::Composition& composition_;
-    compose::Holdings holdings_;
-    std::map<std::tuple<std::int32_t, std::size_t, std::int64_t>, std::vector<char>> state_, before_;
+    std::mt19937_64 random_;
+    std::deque<std::function<void()>> queue_;
+    std::uint64_t begun_ = 0, done_ = 0;
 };
 
+enum class Way { messages, rendezvous, on_devices };
+
 /// `rendezvous`: messages inside of a node are read in the sender's memory, where they are long enough. Returns how
-/// many were to be.
+/// many were to be. `on_devices`: so, and half of the ranks' buffers are where no transport reaches them. Returns how
+/// many commands their devices had.
 std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std::string_view hierarchy,
-                                      std::string_view factoring, bool rendezvous, std::uint64_t seed) {
+                                      std::string_view factoring, Way way, std::uint64_t seed) {
+    const bool rendezvous = way != Way::messages;
     compose::NamedRequest request;
     request.ranks = p;
     request.root = plan::Rank{p / 2};
@@ -292,9 +270,10 @@ std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std
     const compose::Tree tree = compose::Tree::of(job);
     const compose::Factoring how = compose::parse_factoring(factoring).factoring;
     const compose::Factory factory(composition, job, tree, how);
-    PlayedComposition expected(composition);
+    test::PlayedComposition expected(composition);
     LoopbackRanks ranks(p, seed, rendezvous);
     test::AffineMemory memory;
+    std::vector<std::unique_ptr<LateMemory>> late;
     std::vector<LoopbackRank> all;
     std::vector<std::vector<std::vector<char>>> buffers(static_cast<std::size_t>(p));
     std::vector<std::vector<char*>> bases(static_cast<std::size_t>(p));
@@ -320,6 +299,10 @@ std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std
         one.environment.bases = {bases[at][0], bases[at][1], bases[at].data() + 2};
         one.environment.memory = &memory;
         one.environment.control_tags = static_cast<int>(factory.tag_limit());
+        if (way == Way::on_devices && r % 2 == 0) {
+            pack_messages(one.program, [](plan::Buffer) { return true; });
+            one.environment.memory = late.emplace_back(std::make_unique<LateMemory>(seed + at)).get();
+        }
     }
     std::int64_t read_in_place = 0;
     for (const LoopbackRank& one : all)
@@ -336,7 +319,10 @@ std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std
     }
     EXPECT_TRUE(ranks.world.nothing_is_left());
     EXPECT_EQ(ranks.world.wrong_lengths, 0);
-    return read_in_place;
+    if (way != Way::on_devices) return read_in_place;
+    std::int64_t commands = 0;
+    for (const auto& one : late) commands += static_cast<std::int64_t>(one->begun());
+    return commands;
 }
 
 class EveryComposition : public testing::TestWithParam<std::int32_t> {};
@@ -347,16 +333,20 @@ TEST_P(EveryComposition, moves_the_right_bytes) {
     if (p % 2 == 0 && p > 2) hierarchies.push_back("2:" + std::to_string(p / 2));
     if (p > 3) hierarchies.push_back("2:" + std::to_string(p - p / 3) + "+" + std::to_string(p / 3));
     std::uint64_t seed = static_cast<std::uint64_t>(p);
-    std::int64_t read_in_place = 0;
+    std::int64_t read_in_place = 0, commands = 0;
     for (const compose::Named& row : compose::named())
         for (const std::string& hierarchy : hierarchies)
             for (const char* factoring : {"method=direct", "method=tree stripes=2 pipeline=3", "method=ring/1"}) {
-                expect_composition_right(row.name, p, hierarchy, factoring, false, ++seed);
+                expect_composition_right(row.name, p, hierarchy, factoring, Way::messages, ++seed);
                 if (p % 4 == 0)
-                    read_in_place += expect_composition_right(row.name, p, hierarchy, factoring, true, ++seed);
+                    read_in_place +=
+                        expect_composition_right(row.name, p, hierarchy, factoring, Way::rendezvous, ++seed);
+                if (p % 3 == 0)
+                    commands += expect_composition_right(row.name, p, hierarchy, factoring, Way::on_devices, ++seed);
                 ASSERT_FALSE(HasFailure());
             }
     EXPECT_EQ(read_in_place > 0, p % 4 == 0);
+    EXPECT_EQ(commands > 0, p % 3 == 0);
 }
 
 TEST_P(EveryComposition, whose_reads_are_refused_moves_the_right_bytes) {
@@ -364,8 +354,8 @@ TEST_P(EveryComposition, whose_reads_are_refused_moves_the_right_bytes) {
     if (p % 4 != 0) return;
     for (const int from : {1, 5}) {
         inject_refusals_from(from);
-        EXPECT_GT(expect_composition_right("alltoall", p, "2:" + std::to_string(p / 2), "method=direct", true,
-                                           static_cast<std::uint64_t>(p + from)),
+        EXPECT_GT(expect_composition_right("alltoall", p, "2:" + std::to_string(p / 2), "method=direct",
+                                           Way::rendezvous, static_cast<std::uint64_t>(p + from)),
                   0);
         inject_refusals_from(0);
     }

@@ -52,6 +52,8 @@ class RealBytes {
 
     char* send(std::size_t rank) { return sends_[rank].data(); }
     char* recv(std::size_t rank) { return recvs_[rank].data(); }
+    /// The length of each.
+    std::size_t room() const { return static_cast<std::size_t>(request_.block_bytes * (cut() ? 1 : job_.size()) + 8); }
 
     /// Whether every rank has what it has to.
     bool right() const {
@@ -70,7 +72,6 @@ class RealBytes {
         return cut() ? plan::cut_length(request_.block_bytes, programs_[0].cut, request_.element_bytes, b)
                      : request_.block_bytes;
     }
-    std::size_t room() const { return static_cast<std::size_t>(request_.block_bytes * (cut() ? 1 : job_.size()) + 8); }
     std::int64_t owner(std::int64_t index) const { return plan::owner_of(job_, programs_[0].order, index).value; }
 
     std::int64_t offset(const plan::Program& program, plan::Buffer buffer, std::int64_t b) const {

@@ -1,0 +1,111 @@
+// Memory of which parts lie on devices: copies by the driver, reductions where the operands are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "palmette/device/resources.hpp"
+#include "palmette/execute/memory.hpp"
+
+namespace palmette::runtime {
+
+/// Addresses in a region that was added are a device's, all others the host's. A copy from or to a device only begins.
+/// A reduction runs on the device where all of its operands are on one that has a kernel, else on the host, with
+/// what is on devices in bounce buffers.
+///
+/// A command that fails doesn't stop the operation, which other ranks depend on: `failure` tells of the first one.
+class MixedMemory final : public Memory {
+  public:
+    MixedMemory() = default;
+    ~MixedMemory() override { close(); }
+    MixedMemory(const MixedMemory&) = delete;
+    MixedMemory& operator=(const MixedMemory&) = delete;
+
+    /// What combines on the host; it must live as long as this is used.
+    void use(Memory& host) { host_ = &host; }
+    /// `bytes` from `begin` on lie at `place`. Nothing may be outstanding. Returns the driver's error where it gives no
+    /// queue for them; then they are still the host's. Throws std::bad_alloc.
+    device::Status add(const void* begin, std::int64_t bytes, const device::Place& place);
+    /// Takes the bounce buffers, for operations with elements of up to so many bytes. Throws std::bad_alloc.
+    void prepare_reductions(std::int64_t element_bytes);
+    /// Waits for what is outstanding, and gives all back.
+    void close();
+
+    /// Whether any region was added.
+    bool any() const { return !regions_.empty(); }
+    bool holds(const void* address) const { return find(address) != nullptr; }
+    /// Of an address that a region holds.
+    const device::Place& place_of(const void* address) const { return find(address)->place; }
+    /// Of the first region.
+    const device::Place& place() const { return regions_.front().place; }
+
+    void copy(char* to, const char* from, std::int64_t bytes) override;
+    int combine(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes) override;
+    std::int64_t element_bytes(std::uint8_t index) const override { return host_->element_bytes(index); }
+    std::optional<KnownOperation> known(std::uint8_t index) const override { return host_->known(index); }
+    /// Begins to copy from device memory that isn't of a region, as `place` reaches it.
+    void pull(char* to, const char* from, std::int64_t bytes, const device::Place& place);
+    std::uint64_t mark() override;
+    void look() override;
+    bool is_done(std::uint64_t mark) override { return ways_[mark % most_ways].done >= mark / most_ways; }
+    void await(std::uint64_t mark) override;
+
+    device::Status failure() const { return failure_; }
+
+    /// What it has done since the last `take_counts`.
+    struct Counts {
+        std::int64_t bytes_read = 0, bytes_written = 0;
+        std::int64_t combined_there = 0;  ///< reductions on a device
+    };
+    Counts take_counts() { return std::exchange(counts_, {}); }
+    device::Status take_failure() { return std::exchange(failure_, nullptr); }
+
+  private:
+    /// A queue for one direction, so that copies from and to a device overlap.
+    struct Way {
+        device::Lane lane;
+        bool reads = false;          ///< from the device
+        bool begun = false;          ///< since the last mark
+        std::uint64_t recorded = 0;  ///< marks; the n-th one's event is number n % most_marks
+        std::uint64_t done = 0;      ///< the first so many
+    };
+    struct Region {
+        const char* begin;
+        const char* end;
+        std::size_t read, write;  ///< ways
+        device::Place place;      ///< of its own allocation, unlike those of the ways
+    };
+    static constexpr std::uint64_t most_ways = 256, most_marks = 64;
+    /// Long enough for a link's bandwidth, short enough that the next one's copy and this one's reduction overlap.
+    static constexpr std::int64_t part_bytes = 256 << 10;
+
+    const Region* find(const void* address) const {
+        const char* at = static_cast<const char*>(address);
+        for (const Region& region : regions_)
+            if (at >= region.begin && at < region.end) return &region;
+        return nullptr;
+    }
+    device::Status way_for(const device::Place& place, bool reads, std::size_t& index);
+    device::Driver& driver_of(const Way& way) const { return *way.lane.place.driver; }
+    void begin(std::size_t way, void* to, const void* from, std::int64_t bytes);
+    void copy_by_host(char* to, const Region& target, const char* from, const Region& source, std::int64_t bytes);
+    void synchronize(Way& way);
+    bool combine_there(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
+    int combine_here(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
+    void note(device::Status status) {
+        if (status && !failure_) failure_ = status;
+    }
+
+    Memory* host_ = nullptr;
+    std::vector<Region> regions_;
+    std::vector<Way> ways_;
+    device::HostBlock bounce_;
+    std::int64_t part_ = 0;  ///< bytes of each of its parts
+    device::Status failure_ = nullptr;
+    Counts counts_;
+};
+
+}  // namespace palmette::runtime
