@@ -170,7 +170,7 @@ function(_palmette_programs abi)
     add_executable(program_${name}_${abi} "${source}")
     set_target_properties(program_${name}_${abi} PROPERTIES
       OUTPUT_NAME ${name}.${abi} RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
-    target_link_libraries(program_${name}_${abi} PRIVATE palmette_flags mpi_${abi} Threads::Threads m)
+    target_link_libraries(program_${name}_${abi} PRIVATE palmette_flags mpi_${abi} Threads::Threads ${CMAKE_DL_LIBS} m)
     if(name STREQUAL heat)
       target_compile_options(program_${name}_${abi} PRIVATE -g)  # what it shows are lines
     endif()

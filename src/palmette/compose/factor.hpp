@@ -60,9 +60,10 @@ class Factory {
     plan::Plan plan() const;
 
     const Factoring& factoring() const { return factoring_; }
-    /// Whether the message with this tag should be a single copy where its ranks share a host. The same on both sides.
-    bool single_copy(std::int32_t tag) const {
-        return router_.stages() > 0 && router_.single_copies(tag / factoring_.pipeline % router_.stages());
+    /// How the message with this tag should be carried where that is possible. The same on both sides.
+    Method::Transport transport(std::int32_t tag) const {
+        return router_.stages() > 0 ? router_.transport(tag / factoring_.pipeline % router_.stages())
+                                    : Method::Transport::messages;
     }
     /// Tags are smaller than this.
     std::int64_t tag_limit() const;

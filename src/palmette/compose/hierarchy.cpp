@@ -1,7 +1,10 @@
 #include "palmette/compose/hierarchy.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
+#include <utility>
 
 #include "palmette/base/error.hpp"
 
@@ -18,6 +21,13 @@ std::int32_t number(std::string_view text, std::string_view whole, std::string_v
         fail(what, " '", whole, "': '", text, "' is no number of 1 or more");
     return value;
 }
+
+constexpr std::array<std::pair<Method::Transport, std::string_view>, 4> transports{{
+    {Method::Transport::messages, "messages"},
+    {Method::Transport::single_copy, "copy"},
+    {Method::Transport::ipc, "ipc"},
+    {Method::Transport::nccl, "nccl"},
+}};
 
 /// "8+8+7": `ranks` divided among `groups` as evenly as possible.
 std::string even_sizes(std::int32_t ranks, std::int32_t groups) {
@@ -41,9 +51,11 @@ Method Method::parse(std::string_view text) {
     const std::string_view way = text.substr(0, at);
     if (at != std::string_view::npos) {
         const std::string_view transport = text.substr(at + 1);
-        if (transport != "copy" && transport != "messages")
-            fail("method '", text, "': transport '", transport, "': expected copy or messages");
-        if (transport == "copy") out.transport = Transport::single_copy;
+        const auto known = std::find_if(transports.begin(), transports.end(),
+                                        [&](const auto& one) { return one.second == transport; });
+        if (known == transports.end())
+            fail("method '", text, "': transport '", transport, "': expected copy, ipc, nccl or messages");
+        out.transport = known->first;
     }
     const auto slash = way.find('/');
     std::string_view shape = way.substr(0, slash);
@@ -66,14 +78,16 @@ Method Method::parse(std::string_view text) {
     else
         fail("method '", text,
              "': expected direct, tree, tree.K or ring, with /LANES where not all ranks talk, and @copy for single "
-             "copies");
+             "copies, @ipc for copies between devices or @nccl");
     return out;
 }
 
 std::string Method::text() const {
     std::string out = shape == Shape::direct ? "direct" : shape == Shape::ring ? "ring" : cat("tree.", radix);
     if (lanes > 0) out += cat("/", lanes);
-    if (transport == Transport::single_copy) out += "@copy";
+    if (transport == Transport::messages) return out;
+    for (const auto& [known, name] : transports)
+        if (known == transport) out += cat("@", name);
     return out;
 }
 

@@ -19,17 +19,18 @@ using topology::Partition;
 ///   ring     from each group to the next: a chain for each primitive, a ring for all of them together
 struct Method {
     enum class Shape : std::uint8_t { direct, tree, ring };
-    /// Transport of a level's messages: the MPI, or, between ranks of one host, single copy. single_copy falls back to
-    /// messages where it isn't possible, or not worth it.
-    enum class Transport : std::uint8_t { messages, single_copy };
+    /// Transport of a level's messages: the MPI; between ranks of one host, single copy; between buffers on devices of
+    /// one host, copies by handle (IPC); or NCCL between such. All fall back to messages where they aren't possible, or
+    /// not worth it.
+    enum class Transport : std::uint8_t { messages, single_copy, ipc, nccl };
     Shape shape = Shape::direct;
     std::int32_t radix = 2;
     /// Ranks of a group that communicate with other groups of this level; 0: all, each for itself.
     std::int32_t lanes = 0;
     Transport transport = Transport::messages;
 
-    /// direct, tree, tree.K or ring, followed by /LANES where not all ranks communicate between groups, and @copy for
-    /// single copies: "ring/4", "tree.3/1@copy". Throws base::Error.
+    /// direct, tree, tree.K or ring, followed by /LANES where not all ranks communicate between groups, and by @copy,
+    /// @ipc or @nccl for another transport: "ring/4", "tree.3/1@copy". Throws base::Error.
     static Method parse(std::string_view text);
     std::string text() const;
     friend bool operator==(const Method&, const Method&) = default;

@@ -76,14 +76,13 @@ Router::Router(const Tree& tree, std::vector<Method> methods, std::int32_t strip
     }
 }
 
-bool Router::single_copies(std::int32_t stage) const {
+Method::Transport Router::transport(std::int32_t stage) const {
     for (std::size_t l = 0; l < tree_.depth(); ++l) {
         const std::int32_t inner = duration_[l + 1];
-        if (stage >= inner && stage < inner + crossing_[l])
-            return methods_[l].transport == Method::Transport::single_copy;
+        if (stage >= inner && stage < inner + crossing_[l]) return methods_[l].transport;
         if (stage >= inner) stage -= inner + crossing_[l];
     }
-    return false;
+    return Method::Transport::messages;
 }
 
 std::string Router::stage_name(std::int32_t stage) const {

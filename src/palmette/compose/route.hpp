@@ -46,8 +46,8 @@ class Router {
     std::int32_t stages() const { return duration_[0]; }
     /// "between nodes", "inside of nodes, first"...
     std::string stage_name(std::int32_t stage) const;
-    /// Whether the messages of a stage should be single copies where their ranks share a host.
-    bool single_copies(std::int32_t stage) const;
+    /// How the messages of a stage should be carried where that is possible.
+    Method::Transport transport(std::int32_t stage) const;
 
     /// Appends the messages of position `me` when `root` multicasts to `others` (positions).
     void multicast(std::int32_t me, std::int32_t root, const RankSet& others, std::int32_t stripe, Manner manner,

@@ -118,6 +118,11 @@ palmette::plan::Buffer buffer_of(const Composition& composition, int number) {
     return palmette::plan::caller_buffer(static_cast<std::size_t>(number));
 }
 
+std::string complaint_of(const ComposedRun& run) {
+    if (!run.device_error()) return "the MPI reports a communication error";
+    return palmette::base::cat("a command of a device fails (", run.device_error(), ")");
+}
+
 }  // namespace
 
 #define PALMETTE_API extern "C" __attribute__((visibility("default")))
@@ -316,6 +321,13 @@ PALMETTE_API int palmette_plan_single_copies(const palmette_plan* plan, int64_t*
     });
 }
 
+PALMETTE_API int palmette_plan_device_messages(const palmette_plan* plan, int64_t* messages) {
+    return guarded([&] {
+        non_null(messages, "messages") = non_null(plan, "plan").made->device_messages();
+        return MPI_SUCCESS;
+    });
+}
+
 PALMETTE_API void palmette_plan_free(palmette_plan* plan) { delete plan; }
 
 PALMETTE_API int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out) {
@@ -329,24 +341,28 @@ PALMETTE_API int palmette_bind(const palmette_plan* plan, void* const* buffers, 
 
 PALMETTE_API int palmette_start(palmette_run* run) {
     return guarded([&] {
-        const int code = non_null(run, "run").made.start();
-        return code == MPI_ERR_PENDING ? failed(code, "the run is in flight; wait for it first") : code;
+        ComposedRun& made = non_null(run, "run").made;
+        const int code = made.start();
+        if (code == MPI_ERR_PENDING) return failed(code, "the run is in flight; wait for it first");
+        return code == MPI_SUCCESS ? code : failed(code, complaint_of(made));
     });
 }
 
 PALMETTE_API int palmette_test(palmette_run* run, int* done) {
     return guarded([&] {
         bool over = false;
-        const int code = non_null(run, "run").made.test(over);
+        ComposedRun& made = non_null(run, "run").made;
+        const int code = made.test(over);
         non_null(done, "done") = over ? 1 : 0;
-        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports a communication error");
+        return code == MPI_SUCCESS ? code : failed(code, complaint_of(made));
     });
 }
 
 PALMETTE_API int palmette_wait(palmette_run* run) {
     return guarded([&] {
-        const int code = non_null(run, "run").made.wait();
-        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports a communication error");
+        ComposedRun& made = non_null(run, "run").made;
+        const int code = made.wait();
+        return code == MPI_SUCCESS ? code : failed(code, complaint_of(made));
     });
 }
 

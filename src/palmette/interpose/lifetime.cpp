@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "palmette/device/loaded.hpp"
+#include "palmette/device/nccl.hpp"
 #include "palmette/device/resources.hpp"
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
@@ -68,7 +69,9 @@ bool has_world() {
 
 /// Before the MPI ends; a program's contexts may end after it.
 void release_devices() {
-    if (device::driver_loaded()) device::Resources::instance().release();
+    if (!device::driver_loaded()) return;
+    device::Nccl::abort_all();
+    device::Resources::instance().release();
 }
 
 void start(const runtime::Presence& presence) {

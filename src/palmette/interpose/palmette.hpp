@@ -146,7 +146,13 @@ class Plan {
         check(palmette_plan_scratch_bytes(made_.get(), &bytes));
         return bytes;
     }
-    /// How many of this rank's messages are read in the sender's memory.
+    /// How many of this rank's messages are copied from device to device where both ends have them there.
+    std::int64_t device_messages() const {
+        std::int64_t messages = 0;
+        check(palmette_plan_device_messages(made_.get(), &messages));
+        return messages;
+    }
+    /// How many are read in the sender's memory.
     std::int64_t single_copies() const {
         std::int64_t messages = 0;
         check(palmette_plan_single_copies(made_.get(), &messages));

@@ -180,6 +180,19 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.check ? "check" : "no check");
     out.device_check = flag(out, settings::device_check);
     hash_field(out.hash, out.device_check ? "device check" : "host memory");
+    const std::string path = value_of(settings::device_path);
+    using DevicePath = Settings::DevicePath;
+    out.device_path = path == "staging" ? DevicePath::staging
+                      : path == "ipc"   ? DevicePath::ipc
+                      : path == "nccl"  ? DevicePath::nccl
+                                        : DevicePath::automatic;
+    if (path != "auto" && out.device_path == DevicePath::automatic)
+        complain(out, base::cat(settings::device_path.name, "='", path,
+                                "' is none of auto, staging, ipc and nccl; taken as auto"));
+    hash_field(out.hash, base::cat("device path ", static_cast<int>(out.device_path)));
+    out.nccl = value_of(settings::nccl);
+    out.nccl_timeout_s = std::max<std::int64_t>(count(out, settings::nccl_timeout), 1);
+    hash_field(out.hash, base::cat("nccl ", out.nccl_timeout_s));
     // With PALMETTE_CHECK calls are checked from the first one on.
     out.serve_after = out.check ? 0 : count(out, settings::serve_after);
     hash_field(out.hash, base::cat("after ", out.serve_after));

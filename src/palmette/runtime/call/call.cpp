@@ -7,7 +7,7 @@
 
 namespace palmette::runtime {
 
-bool Call::open_slowly() {
+bool Call::find_slowly() {
     if (state_ && left_to_mpi()) return false;
     Refusal refusal = Refusal::no_state;
     Communicator* known = state_;
@@ -17,7 +17,7 @@ bool Call::open_slowly() {
                                    blocking_ ? Process::Making::makes
                                    : counts  ? Process::Making::counts
                                              : Process::Making::never);
-    if (state_) return !left_to_mpi();
+    if (state_) return true;
     refuse(refusal);
     // MPI_COMM_SELF and the like: cached for the next call.
     if (known) known->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, {}));

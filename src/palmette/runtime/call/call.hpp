@@ -20,12 +20,16 @@ class Call {
         : process_(Process::instance()), function_(function), comm_(comm), blocking_(blocking) {}
 
     /// False: the call is the MPI's, and counted as refused.
-    bool open() {
+    bool open() { return find() && !is_left(); }
+    /// The first half of it: finds the communicator's state.
+    bool find() {
         state_ = process_.recent(comm_);
         if (!state_ || state_->unusable) [[unlikely]]
-            return open_slowly();
-        return !left_to_mpi();
+            return find_slowly();
+        return true;
     }
+    /// The second half: whether all such calls are left to the MPI; counts it.
+    bool is_left() { return left_to_mpi(); }
     Communicator& state() { return *state_; }
     MPI_Comm comm() const { return comm_; }
     bool blocking() const { return blocking_; }
@@ -41,6 +45,7 @@ class Call {
         const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
         if (!left) return false;
         left->row->calls.add(state_->leads());
+        if (blocking_) state_->is_left(function_, process_.settings());
         // Only predefined types are known to be dense here.
         if (blocking_ && shape.dense && may_bypass())
             bypass_of(function_).open(comm_info(), *left->row, type, (left->from + shape.size - 1) / shape.size,
@@ -80,7 +85,7 @@ class Call {
     double begins(const Work& work) const;
 
   private:
-    bool open_slowly();
+    bool find_slowly();
     Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
     static void fall_back(CachedPlan& plan);
     bool left_to_mpi() const {
@@ -92,10 +97,13 @@ class Call {
         }
         if (!row) return false;
         row->calls.add(state_->leads());
+        if (blocking_ && !state_->unusable) state_->is_left(function_, process_.settings());
         if (blocking_ && may_bypass()) bypass_of(function_).open(comm_info(), *row);
         return true;
     }
-    bool may_bypass() const { return !process_.settings().check; }
+    bool may_bypass() const {
+        return !process_.settings().check && !(state_->nccl() && Communicator::is_of_nccl(function_));
+    }
     Bypass::CommInfo comm_info() const { return {comm_, state_->size(), state_->leads()}; }
 
     Process& process_;

@@ -2,14 +2,17 @@
 #include "palmette/base/hash.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <new>
 
 #include "palmette/base/error.hpp"
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
+#include "palmette/device/place.hpp"
 #include "palmette/execute/packed_blocks.hpp"
 #include "palmette/node/spin_wait.hpp"
+#include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/state/control.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
@@ -64,6 +67,26 @@ std::uint64_t hash_of(const compose::Composition& composition, std::string_view 
     return hash.value();
 }
 
+/// The program's MPI_Finalize doesn't come through palmette where that is loaded by Python: what is kept for devices is
+/// given back when the MPI takes down MPI_COMM_SELF, first of all.
+void release_with_the_mpi() {
+    static constinit std::atomic<bool> asked{false};
+    int initialized = 0;
+    // Not in programs that have sessions alone.
+    if (asked.exchange(true) || PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
+    int key = MPI_KEYVAL_INVALID;
+    const auto release = [](MPI_Comm, int, void*, void*) -> int {
+        device::Resources::instance().release();
+        return MPI_SUCCESS;
+    };
+    if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, release, &key, nullptr) != MPI_SUCCESS) return;
+    PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+    PMPI_Comm_free_keyval(&key);
+}
+
+/// Of a cache line.
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 }  // namespace
 
 Communicator& composing_state(MPI_Comm comm, const Settings& settings) {
@@ -104,9 +127,13 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const base::Rank self{rank};
     program_ = factory.program(self, &balance_);
     tags_ = factory.tag_limit();
-    wants_single_copies_ =
-        std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
-                    [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
+    using Way = compose::Method::Transport;
+    const auto wants = [&](Way transport) {
+        return std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
+                           [&](const auto& method) { return method.transport == transport; });
+    };
+    wants_single_copies_ = wants(Way::single_copy);
+    wants_ipc_ = wants(Way::ipc);
     const PackedBlocks packed(composition, parsed.factoring.stripes, self);
     Layout layout;
     layout.element_bytes = composition.element_bytes();
@@ -114,8 +141,11 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     bound_ = bind(plan::Collective::composed, program_, on, layout);
     for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
         BoundStep& step = bound_.steps[s];
-        step.single_copy = plan::is_message(step.kind) && factory.single_copy(program_.steps[s].tag);
-        if (step.single_copy) ++bound_.single_copies;
+        if (!plan::is_message(step.kind)) continue;
+        const Way transport = factory.transport(program_.steps[s].tag);
+        step.single_copy = transport == Way::single_copy;
+        step.ipc = transport == Way::ipc;
+        if (step.single_copy || step.ipc) ++bound_.single_copies;
     }
     names_ = composition.buffers();
     buffer_bytes_ = packed.bytes();
@@ -162,9 +192,14 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
             "on its two sides");
     // The factoring is known to be the same on all ranks by now.
     plan->single_copies_work_ = plan->wants_single_copies_ && state.ranks_read_each_other();
-    MpiExecutor usual = state.make_executor();
+    plan->looks_for_devices_ = settings.device_check;
+    plan->opens_handles_ = settings.device_path != Settings::DevicePath::staging;
+    MpiExecutor usual(Waiting(settings.waiting), MpiExecutor::ForCompositions{});
     usual.node().allow_rendezvous(plan->single_copies_work_);
     choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
+    plan->device_messages_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
+        return plan::is_message(step.kind) && step.transport == MpiExecutor::ipc_index;
+    });
     plan->single_copies_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
         return plan::is_message(step.kind) && step.transport == MpiExecutor::node_index;
     });
@@ -172,7 +207,7 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
 }
 
 ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers)
-    : plan_(std::move(plan)), executor_(Waiting(plan_->waiting_)) {
+    : plan_(std::move(plan)), executor_(Waiting(plan_->waiting_), MpiExecutor::ForCompositions{}) {
     if (buffers.size() != plan_->buffers())
         fail("the plan has ", plan_->buffers(), " buffers and ", buffers.size(), " are bound");
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -183,17 +218,83 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     bases_.resize(std::max<std::size_t>(2, bases_.size()));
     for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
     memory_.use(operations_.data());
+    find_devices();
     executor_.node().allow_rendezvous(plan_->single_copies_work_);
-    executor_.prepare(plan_->bound_);
+    Workspace lent;
+    if (device_memory_.any()) {
+        if (plan_->opens_handles_) executor_.ipc().use(&device_memory_);
+        lent = {scratch_.data, pinned_.block.data};
+        if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(bound().scratch_bytes)};
+    }
+    executor_.prepare(bound(), lent);
     // They are followed by the tags of the single copies' acknowledgements, and of payload that is sent after all.
-    const auto tags = plan_->state_.tags.lend(plan_->wants_single_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    const auto tags =
+        plan_->state_.tags.lend(plan_->wants_single_copies_ || plan_->wants_ipc_ ? 3 * plan_->tags_ : plan_->tags_);
     if (!tags) fail("too many bound plans on a communicator; free some");
     tags_ = *tags;
+}
+
+/// Buffers stay where they are, so this is found out once.
+void ComposedRun::find_devices() {
+    if (!plan_->looks_for_devices_ || !device::driver_loaded()) return;
+    std::vector<bool> on_device(bases_.size());
+    for (std::size_t i = 0; i < plan_->buffers(); ++i) {
+        if (!bases_[i] || plan_->buffer_bytes(i) == 0) continue;
+        const device::Place place = device::place_of(bases_[i]);
+        if (!place.on_device()) continue;
+        if (const device::Status status = device_memory_.add(bases_[i], plan_->buffer_bytes(i), place))
+            fail("buffer '", plan_->buffer_name(i), "' lies on a device whose driver gives no queue for it: ", status);
+        on_device[i] = true;
+    }
+    if (!device_memory_.any()) return;
+    device_memory_.use(memory_);
+    for (const Operation& operation : operations_)
+        if (operation.valid()) device_memory_.prepare_reductions(operation.layout().extent);
+    staged_ = plan_->bound_;
+    take_scratch();
+    pack_messages(
+        *staged_,
+        [&](plan::Buffer buffer) {
+            return plan::is_scratch(buffer) ? scratch_.data != nullptr : on_device[plan::caller_index(buffer)];
+        },
+        plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U);
+    pinned_.block = device::Resources::instance().take(device_memory_.place(),
+                                                       aligned(staged_->scratch_bytes) + staged_->staging_bytes);
+    release_with_the_mpi();
+}
+
+/// Partial results that come from devices stay on this rank's, where they are combined. Else scratch is the host's,
+/// from where and to which all other messages go.
+void ComposedRun::take_scratch() {
+    const auto has_kernel = [&](const Operation& operation) {
+        const auto known = operation.known();
+        return operation.handle() == MPI_OP_NULL ||
+               (known && operation.layout().dense() &&
+                device_memory_.place().driver->has_kernel(known->op, known->element));
+    };
+    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ ||
+        (staged_->transports >> MpiExecutor::ipc_index & 1) == 0 ||
+        !std::all_of(operations_.begin(), operations_.end(), has_kernel))
+        return;
+    const device::Place place = device_memory_.place();
+    void* memory = nullptr;
+    if (place.driver->allocate(place, staged_->scratch_bytes, memory)) return;
+    scratch_.place = place;
+    scratch_.data = static_cast<char*>(memory);
+    if (device_memory_.add(memory, staged_->scratch_bytes, device::place_of(memory))) scratch_.release();
 }
 
 ComposedRun::~ComposedRun() {
     wait();
     plan_->state_.tags.give_back(tags_);
+    if (!device_memory_.any()) return;
+    device_memory_.close();
+    scratch_.release();
+    pinned_.give_back();
+    // The MPI's end has given back all that was idle by then.
+    int ended = 0;
+    PMPI_Finalized(&ended);
+    if (ended || plan_->ends_ != Process::instance().ends()) device::Resources::instance().release();
 }
 
 int ComposedRun::start() {
@@ -204,10 +305,15 @@ int ComposedRun::start() {
     Environment environment;
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
     environment.memory = &memory_;
+    if (device_memory_.any()) environment.memory = &device_memory_;
     environment.first_tag = tags_.first;
     environment.control_tags = static_cast<int>(plan_->tags_);
-    code_ = mpi_code(executor_.begin(plan_->bound_, environment));
-    if (code_ != MPI_SUCCESS) return code_;
+    device_error_ = nullptr;
+    code_ = mpi_code(executor_.begin(bound(), environment));
+    if (code_ != MPI_SUCCESS) {
+        ended();
+        return code_;
+    }
     running_ = true;
     background.add(*this);
     return MPI_SUCCESS;
@@ -223,6 +329,16 @@ bool ComposedRun::progress() {
 void ComposedRun::ended() {
     running_ = false;
     Process::instance().report().refused_reads.add(executor_.take_refusals());
+    if (!device_memory_.any()) return;
+    const MixedMemory::Counts counts = device_memory_.take_counts();
+    composed_device_counts.calls.fetch_add(1, std::memory_order_relaxed);
+    composed_device_counts.bytes_read.fetch_add(counts.bytes_read, std::memory_order_relaxed);
+    composed_device_counts.bytes_written.fetch_add(counts.bytes_written, std::memory_order_relaxed);
+    if (executor_.ipc().take_copied() > 0) composed_device_counts.in_place.fetch_add(1, std::memory_order_relaxed);
+    device_error_ = device_memory_.take_failure();
+    if (!device_error_) return;
+    composed_device_counts.failures.fetch_add(1, std::memory_order_relaxed);
+    if (code_ == MPI_SUCCESS) code_ = MPI_ERR_OTHER;
 }
 
 int ComposedRun::test(bool& done) {

@@ -4,12 +4,15 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/compose/composition.hpp"
 #include "palmette/execute/binding.hpp"
+#include "palmette/execute/mixed_memory.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/communicator.hpp"
@@ -42,6 +45,8 @@ class ComposedPlan {
     const plan::Program& program() const { return program_; }
     /// How many of this rank's messages are read in the sender's memory.
     std::int64_t single_copies() const { return single_copies_; }
+    /// How many are copied between devices where both ends have them there: those of levels with @ipc.
+    std::int64_t device_messages() const { return device_messages_; }
 
   private:
     friend class ComposedRun;
@@ -62,16 +67,22 @@ class ComposedPlan {
     bool wants_single_copies_ = false;  ///< the factoring has single copies
     bool single_copies_work_ = false;   ///< on all ranks
     std::int64_t single_copies_ = 0;
+    bool wants_ipc_ = false;  ///< the factoring has messages between devices
+    std::int64_t device_messages_ = 0;
+    bool looks_for_devices_ = true, opens_handles_ = true;  ///< as the settings have it
     Waiting::Policy waiting_ = Waiting::Policy::automatic;
     bool may_block_ = false;  ///< no other thread needs progress meanwhile, and the user allows it
 };
 
 /// A plan with its buffers. Any number may be in flight, in one thread at a time; testing or waiting for one progresses
 /// all.
+///
+/// Buffers may lie in device memory, each for itself: messages of their bytes are staged in pinned memory, where
+/// scratch lies, too, or copied between devices. The other ranks needn't know.
 class ComposedRun : public BackgroundOperation {
   public:
-    /// Local, but in the same order on all ranks, as is its destruction. `buffers`: one for each of the plan's. Throws
-    /// base::Error.
+    /// Local, but in the same order on all ranks, as is its destruction. `buffers`: one for each of the plan's, which
+    /// stay where they are. Throws base::Error.
     ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers);
     /// Waits for it if it is in flight.
     ~ComposedRun() override;
@@ -83,18 +94,39 @@ class ComposedRun : public BackgroundOperation {
     /// `done` also where it was never started. Returns the error since the start.
     int test(bool& done);
     int wait();
+    /// What a device's driver said at the last error; null: the error was the MPI's.
+    const char* device_error() const { return device_error_; }
 
     /// Progresses it; returns whether it has completed. With the background's lock held, while it is in flight.
     bool progress() override;
 
   private:
+    void find_devices();
+    void take_scratch();
     void ended();
     void finish_alone();
+    const BoundProgram& bound() const { return staged_ ? *staged_ : plan_->bound_; }
 
     std::shared_ptr<const ComposedPlan> plan_;
     std::vector<char*> bases_;
     std::vector<Operation> operations_;
     OperationMemory memory_;
+    MixedMemory device_memory_;           ///< in its place where any buffer is on a device
+    std::optional<BoundProgram> staged_;  ///< then: the plan's with more messages packed
+    struct Pinned {
+        device::HostBlock block;
+        void give_back() { device::Resources::instance().give_back(std::exchange(block, {})); }
+        ~Pinned() { give_back(); }
+    } pinned_;  ///< then: scratch and staging
+    struct Scratch {
+        device::Place place;
+        char* data = nullptr;
+        void release() {
+            if (data) place.driver->release(place, std::exchange(data, nullptr));
+        }
+        ~Scratch() { release(); }
+    } scratch_;  ///< on a device, where messages from there are combined
+    device::Status device_error_ = nullptr;
     MpiExecutor executor_;
     TagSpace::Range tags_;
     bool running_ = false;

@@ -11,6 +11,7 @@
 namespace palmette::runtime {
 
 constinit std::array<DeviceCounts, select::all_function_count> device_counts{};
+constinit DeviceCounts composed_device_counts{};
 constinit thread_local OnDevice* OnDevice::current_ = nullptr;
 
 namespace {
@@ -295,6 +296,12 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
     device::Place send_place, recv_place;
     if (!sent.empty()) send_place = device::place_of(static_cast<const char*>(from) + sent.begin());
     if (!received.empty()) recv_place = device::place_of(static_cast<const char*>(to) + received.begin());
+    if (!send_place.on_device() && !recv_place.on_device()) {
+        // Arguments without a meaning here: the next call needn't come here for them.
+        for (const void* buffer : {from, static_cast<const void*>(to)})
+            if (!is_absent(buffer)) device::place_of(buffer);
+        return;
+    }
     reads_send_ = send_place.on_device();
     writes_recv_ = what->writes_recv && recv_place.on_device();
     reads_recv_ = what->reads_recv && recv_place.on_device();
@@ -311,7 +318,16 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
         }
     }
     if (send_place.on_device()) open(send_, send_base_, send_place, from, sent);
-    if (recv_place.on_device()) open(recv_, recv_base_, recv_place, to, received);
+    if (!recv_place.on_device()) return;
+    open(recv_, recv_base_, recv_place, to, received);
+    // Of these only the rank's own block is input.
+    const bool gathers = function_ == Function::gather || function_ == Function::allgather;
+    if (gathers && reads_recv_ && recv_.is_whole()) {
+        own_bytes_ = recv_.bytes() / what->recv_blocks;
+        int rank = 0;
+        PMPI_Comm_rank(comm_, &rank);
+        own_begin_ = rank * own_bytes_;
+    }
 }
 
 OnDevice::~OnDevice() {
@@ -319,12 +335,15 @@ OnDevice::~OnDevice() {
 }
 
 void OnDevice::read_all() {
-    if (has_read_ || in_place_) return;
-    has_read_ = true;
-    if (reads_send_ && !one_for_both_) send_.start_reading();
-    if (reads_recv_) recv_.start_reading();
-    send_.await_all();
-    recv_.await_all();
+    if (in_place_) return;
+    if (!has_read_) {
+        has_read_ = true;
+        if (reads_send_ && !one_for_both_) send_.read(0, send_.bytes());
+        if (reads_recv_) recv_.read(own_begin_, own_bytes_ >= 0 ? own_bytes_ : recv_.bytes());
+    }
+    // Also where they were begun piece by piece.
+    send_.await_done();
+    recv_.await_done();
 }
 
 void OnDevice::start_writing_back(int code) {
@@ -346,29 +365,38 @@ int OnDevice::finish(int code, MPI_Comm comm) {
     counts.bytes_read.fetch_add(send_.bytes_read() + recv_.bytes_read(), std::memory_order_relaxed);
     counts.bytes_written.fetch_add(recv_.bytes_written(), std::memory_order_relaxed);
     if (in_place_) counts.in_place.fetch_add(1, std::memory_order_relaxed);
-    const device::Status failure = send_.failure() ? send_.failure() : recv_.failure();
+    const device::Status failure = failure_ ? failure_ : send_.failure() ? send_.failure() : recv_.failure();
     if (!failure) return code;
     counts.failures.fetch_add(1, std::memory_order_relaxed);
     static std::atomic<bool> told{false};
     if (!told.exchange(true))
-        std::fprintf(stderr, "palmette: a copy between device and host failed (%s): the call returns MPI_ERR_OTHER\n",
-                     failure);
+        std::fprintf(stderr, "palmette: a command on a device failed (%s): the call returns MPI_ERR_OTHER\n", failure);
     if (code != MPI_SUCCESS) return code;
-    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    if (comm != MPI_COMM_NULL) PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
+}
+
+bool OnDevice::errors_return() const {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    if (PMPI_Comm_get_errhandler(comm_, &handler) != MPI_SUCCESS) return false;
+    const bool returned = handler == MPI_ERRORS_RETURN;
+    PMPI_Errhandler_free(&handler);
+    return returned;
 }
 
 void OnDevice::restart() {
     send_.restart();
     recv_.restart();
     has_read_ = false;
+    failure_ = nullptr;
     unwritten_.clear();
 }
 
-char* OnDevice::on_device(const char* host) const {
-    if (send_.holds(host)) return send_.device() + (host - send_.host());
-    if (recv_.holds(host)) return recv_.device() + (host - recv_.host());
-    return nullptr;
+char* OnDevice::on_device(char* base, bool of_send) const {
+    // Not by the address: what lies outside of its own buffer may lie in the other one.
+    if (!base) return base;
+    const device::StagedBuffer& own = of_send && !one_for_both_ ? send_ : recv_;
+    return own.is_open() ? own.device() + (base - own.host()) : base;
 }
 
 template <class Visit>

@@ -16,11 +16,14 @@
 
 namespace palmette::runtime {
 
-/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are remembered as the
-/// host's, or no buffers at all.
+/// Whether a buffer needn't be asked for: not one at all, or remembered as the host's.
+inline bool is_known_host(const void* buffer) {
+    return buffer == MPI_IN_PLACE || buffer == MPI_BOTTOM || device::known_host(buffer);
+}
+/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are known.
 template <class... Buffers>
 bool all_on_host(Buffers... buffers) {
-    return !device::driver_loaded() || device::known_host((buffers == MPI_IN_PLACE ? nullptr : buffers)...);
+    return !device::driver_loaded() || (is_known_host(buffers) && ...);
 }
 
 /// What device buffers have cost, by function; for the report.
@@ -29,6 +32,8 @@ struct DeviceCounts {
     std::atomic<std::int64_t> in_place{0};  ///< calls of them that ran on device memory itself
 };
 extern constinit std::array<DeviceCounts, select::all_function_count> device_counts;
+/// Of runs of compositions.
+extern constinit DeviceCounts composed_device_counts;
 
 /// The device buffers of one call, and their copies that the call is made with instead. Which of a call's arguments are
 /// significant at this rank is decided as MPI does; others are left alone. What MPI must reject isn't staged.
@@ -47,7 +52,7 @@ class OnDevice final : public StepData {
 
     /// The arguments in place of the program's.
     const void* send(const void* given) const {
-        return address_in(one_for_both_ ? recv_ : send_, send_base_, given);
+        return one_for_both_ ? recv_.host() + send_base_ : address_in(send_, send_base_, given);
     }
     void* recv(void* given) const { return const_cast<void*>(address_in(recv_, recv_base_, given)); }
     void* buffer(void* given) const { return send_.is_open() ? const_cast<void*>(send(given)) : recv(given); }
@@ -58,7 +63,9 @@ class OnDevice final : public StepData {
     void start_writing_back(int code);
     /// Whether `finish` won't wait any more.
     bool is_done() { return send_.is_done() && recv_.is_done(); }
-    /// Waits for that. Returns the program's code; an error of a copy has been raised on `comm`.
+    /// Whether the communicator's error handler is MPI_ERRORS_RETURN.
+    bool errors_return() const;
+    /// Waits for that. Returns the program's code; an error of a copy has been raised on `comm`, unless that is null.
     int finish(int code, MPI_Comm comm);
     /// All of it.
     int close(int code) {
@@ -81,12 +88,15 @@ class OnDevice final : public StepData {
 
     // For plans that run on device memory itself.
 
-    /// Where a staged address of the call's lies on the device; null: it isn't staged.
-    char* on_device(const char* host) const;
+    /// Where a plan's base lies on the device that belongs to the call's send or receive buffer: as it is where that
+    /// isn't staged. A base may lie outside of its buffer's data.
+    char* on_device(char* base, bool of_send) const;
     const device::StagedBuffer& send_staging() const { return send_; }
     const device::StagedBuffer& recv_staging() const { return recv_; }
-    /// Nothing is copied: the plan has read and written device memory.
+    /// Nothing is copied: the plan reads and writes device memory.
     void set_in_place() { in_place_ = true; }
+    /// An error of the driver meanwhile; null: none.
+    void note(device::Status failure) { failure_ = failure; }
 
   private:
     static const void* address_in(const device::StagedBuffer& buffer, std::int64_t base, const void* given) {
@@ -103,7 +113,9 @@ class OnDevice final : public StepData {
     /// From the beginning of the staged data to the program's argument; may be outside.
     std::int64_t send_base_ = 0, recv_base_ = 0;
     bool reads_send_ = false, reads_recv_ = false, writes_recv_ = false, one_for_both_ = false;
+    std::int64_t own_begin_ = 0, own_bytes_ = -1;  ///< the part of recv_ that is read, where it isn't all
     bool has_read_ = false, in_place_ = false;
+    device::Status failure_ = nullptr;
     Bases bases_;
     std::vector<std::int64_t>
         unwritten_;  ///< by piece of recv_: bytes that steps have still to write; empty: no overlap

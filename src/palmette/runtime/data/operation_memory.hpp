@@ -18,6 +18,11 @@ class OperationMemory final : public HostMemory {
         return operation.apply(left - lower, right - lower, target - lower, bytes / operation.layout().extent);
     }
     std::int64_t element_bytes(std::uint8_t index) const override { return operations_[index].layout().extent; }
+    std::optional<KnownOperation> known(std::uint8_t index) const override {
+        const auto known = operations_[index].known();
+        if (!known || !operations_[index].layout().dense()) return std::nullopt;
+        return KnownOperation{known->op, known->element};
+    }
 
   private:
     const Operation* operations_ = nullptr;

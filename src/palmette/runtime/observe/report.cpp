@@ -9,6 +9,7 @@
 #include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/observe/report_devices.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -178,6 +179,7 @@ Json Report::pack() const {
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
     out.set("topologies", topologies_.pack()).set("refused_reads", refused_reads.load());
+    out.set("devices", DeviceReport::at_end().pack());
     return out;
 }
 
@@ -216,6 +218,7 @@ void Report::absorb(const Json& other) {
         add(by_hosts_[item.find("d")->string("d")], item);
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
     topologies_.absorb(*other.find("topologies"));
+    DeviceReport::at_end().absorb(*other.find("devices"));
     refused_reads.add(integer(other, "refused_reads"));
 }
 
@@ -315,6 +318,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by)
         .set("refused_reads", refused_reads.load())
         .set("notes", std::move(notes))
         .set("job", job);
+    if (Json device = DeviceReport::at_end().to_json(); device.is_object()) out.set("device", std::move(device));
     return out;
 }
 
@@ -403,6 +407,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         print("  to take another: palmette run --force %s=ALGORITHM\n", name);
     }
     out += topologies_.page(has_exchanges());
+    out += DeviceReport::at_end().page();
     if (const std::int64_t refused = refused_reads.load(); refused > 0)
         out += "  note: " + wrapped(base::cat(refused, refused == 1 ? " read" : " reads",
                                               " of other ranks' memory refused by the system: "

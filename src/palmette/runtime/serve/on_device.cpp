@@ -14,6 +14,11 @@ namespace {
 /// A nonblocking or persistent call on copies, by a request of palmette's or the MPI's; reused.
 struct DeviceOperation final : BackgroundOperation {
     bool progress() override;
+    /// Of a persistent one, once it isn't running any more.
+    void free_parts() {
+        device.reset();
+        free_self_tag(self_tag);
+    }
 
     std::unique_ptr<OnDevice> device;
     MPI_Request inner = MPI_REQUEST_NULL;
@@ -21,6 +26,7 @@ struct DeviceOperation final : BackgroundOperation {
     bool persistent = false;
     int self_tag = 0;
     bool running = false, copies_back = false;
+    bool errors_return = false;  ///< by the communicator's error handler
     int code = MPI_SUCCESS;
     /// The program's request has been freed. Set inside of the MPI, which may hold locks.
     std::atomic<bool> released{true};
@@ -63,17 +69,21 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 bool DeviceOperation::progress() {
     if (!copies_back) {
         int done = 0;
-        code = PMPI_Test(&inner, &done, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS && !done) return false;
-        if (code == MPI_SUCCESS) code = take_error();
+        // Not where it hasn't been started.
+        if (code == MPI_SUCCESS) {
+            code = PMPI_Test(&inner, &done, MPI_STATUS_IGNORE);
+            if (code == MPI_SUCCESS && !done) return false;
+            if (code == MPI_SUCCESS) code = take_error();
+        }
         device->start_writing_back(code);
         copies_back = true;
     }
     if (!device->is_done()) return false;
-    code = device->finish(code, MPI_COMM_SELF);
+    // The program's communicator may have been freed.
+    code = device->finish(code, errors_return ? MPI_COMM_NULL : MPI_COMM_SELF);
     running = copies_back = false;
     if (persistent) {
-        if (released) device.reset();
+        if (released) free_parts();
         complete_by_self(self_tag, code);
         return true;
     }
@@ -95,8 +105,11 @@ int complete_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_
     Background& background = Background::instance();
     const auto lock = background.lock();
     DeviceOperation& one = take();
+    one.errors_return = device->errors_return();
     if (const int error = PMPI_Grequest_start(query, release, cancel, &one, request); error != MPI_SUCCESS) {
         one.released = true;
+        // The inner call has begun and uses the copies.
+        (void)device.release();
         return error;
     }
     one.device = std::move(device);
@@ -110,8 +123,10 @@ int complete_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_
 int start_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_Request* request) {
     const auto lock = Background::instance().lock();
     DeviceOperation& one = take();
+    one.errors_return = device->errors_return();
     if (const int error = make_self_request(one.self_tag, request); error != MPI_SUCCESS) {
         one.released = true;
+        PMPI_Request_free(&inner);
         return error;
     }
     one.device = std::move(device);
@@ -143,18 +158,20 @@ bool device_request_was_started(MPI_Request request) {
 
 bool device_request_is_freed(MPI_Request request) {
     Background& background = Background::instance();
-    DeviceOperation* one = nullptr;
+    MPI_Request inner = MPI_REQUEST_NULL;
     {
         const auto lock = background.lock();
-        one = find(request);
+        DeviceOperation* one = find(request);
         if (!one) return false;
-        free_self_tag(one->self_tag);
         persistent_requests.fetch_sub(1, std::memory_order_relaxed);
+        inner = one->inner;
+        // What is running is freed when it has ended, but for the inner request: programs mustn't do so.
+        if (!one->running) one->free_parts();
         one->released = true;
-        if (!one->running) one->device.reset();
+        if (one->running) return true;
     }
-    persistent_is_freed(one->inner);
-    PMPI_Request_free(&one->inner);
+    persistent_is_freed(inner);
+    PMPI_Request_free(&inner);
     return true;
 }
 

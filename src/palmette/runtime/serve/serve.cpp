@@ -8,6 +8,7 @@
 #include "palmette/runtime/call/shadow_reduction.hpp"
 #include "palmette/runtime/check/check_arguments.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/by_nccl.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -65,7 +66,10 @@ std::optional<int> serve(const CallArguments& arguments) {
     if (Process::instance().settings().check)
         if (const int code = check(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
-    if (!call.open() || !prepare(call, thread_work, arguments)) return std::nullopt;
+    if (!call.find()) return std::nullopt;
+    if (call.state().nccl()) [[unlikely]]
+        if (const auto code = serve_by_nccl(call, arguments)) return code;
+    if (call.is_left() || !prepare(call, thread_work, arguments)) return std::nullopt;
     if (Comparison* comparison = thread_work.plan->comparison;
         comparison && comparison->due(thread_work.send.total() + thread_work.recv.total())) [[unlikely]] {
         if (thread_work.plan->key.comparing == Comparing::shadow) return run_and_compare(call, *comparison);

@@ -11,9 +11,11 @@
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/device/loaded.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
 #include "palmette/select/through_aggregators.hpp"
@@ -76,7 +78,7 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
     made->key = key;
     // Calls without data don't synchronise.
     const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
-    if (key.blocking && moves && settings.device_check && is_due_for_device_check() && !in_host_memory()) {
+    if (key.blocking && moves && settings.device_check && is_due_for_device_check() && !look_at_devices(settings)) {
         unusable = made->refusal = Refusal::device_memory;
         warn_of_device_memory(rank_);
     } else {
@@ -102,13 +104,46 @@ bool Communicator::is_due_for_device_check() {
     return std::has_single_bit(made) || made % 1024 == 0;
 }
 
-bool Communicator::in_host_memory() const {
+bool Communicator::is_of_nccl(select::Function function) {
+    switch (function) {
+        case Function::allreduce:
+        case Function::reduce:
+        case Function::bcast:
+        case Function::allgather:
+        case Function::reduce_scatter:
+        case Function::reduce_scatter_block:
+        case Function::alltoall:
+            return true;
+        default:
+            return false;
+    }
+}
+
+void Communicator::first_left(select::Function function, const Settings& settings) {
+    if (!is_of_nccl(function) || !settings.device_check || !is_due_for_device_check()) return;
+    if (look_at_devices(settings)) return;
+    unusable = Refusal::device_memory;
+    warn_of_device_memory(rank_);
+}
+
+bool Communicator::look_at_devices(const Settings& settings) {
 #if defined(PALMETTE_ABI_SMPI)
+    static_cast<void>(settings);
     return true;
 #else
+    using Path = Settings::DevicePath;
+    const bool has_nccl =
+        settings.device_path == Path::nccl && !nccl_ && device::driver_loaded() && device::find_nccl(settings.nccl);
     // A GPU's driver may have been loaded since the state was made. New kinds of calls have a set-up cost anyway, and
     // those on device data mostly are new.
-    return all_true(shadow_comm_, !device_library_is_loaded()).value_or(false);
+    const auto all = all_true(shadow_comm_, {!device_library_is_loaded(), has_nccl});
+    if (all && (*all)[1]) {
+        nccl_ =
+            std::make_unique<NcclRanks>(shadow_comm_, rank_, size(), 1, std::chrono::seconds(settings.nccl_timeout_s));
+        // Calls on it have to be looked at.
+        close_bypasses();
+    }
+    return all && (*all)[0];
 #endif
 }
 
@@ -257,8 +292,11 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         const bool lengths_known = key.block_bytes >= 0;
         plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
         request.shared_memory = plan.shares;
-        if (plan.shares && sharing_->single_copy) {
-            const std::int64_t pays_from = sharing_->single_copy_pays_from;
+        // Blocks that are copied into shared memory can't be opened on a device. Where the system lets nobody read them
+        // in place, their owners copy them.
+        const bool on_device = settings.device_path == Settings::DevicePath::ipc;
+        if (plan.shares && (sharing_->single_copy || on_device)) {
+            const std::int64_t pays_from = on_device ? 1 : sharing_->single_copy_pays_from;
             if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
                 spec.options.emplace_back("single", base::format_size(pays_from));
             if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;

@@ -15,6 +15,7 @@
 #include "palmette/runtime/observe/report.hpp"
 #include "palmette/runtime/state/aggregation.hpp"
 #include "palmette/runtime/state/comparison.hpp"
+#include "palmette/runtime/state/nccl_ranks.hpp"
 #include "palmette/runtime/state/repeated_counts.hpp"
 #include "palmette/runtime/state/settings.hpp"
 #include "palmette/runtime/state/tag_space.hpp"
@@ -177,6 +178,22 @@ class Communicator {
         return row && repeated->count_if_skipped() ? row : nullptr;
     }
 
+    /// Where all ranks have NCCL: by which calls on device memory go; else null.
+    NcclRanks* nccl() const { return nccl_ && nccl_->in_service() ? nccl_.get() : nullptr; }
+    /// Whether NCCL has such a function.
+    static bool is_of_nccl(select::Function function);
+    /// A blocking call is left to the MPI before a plan is made. Collective at each function's first one, which is the
+    /// same on all ranks: later ones may bypass this.
+    void is_left(select::Function function, const Settings& settings) {
+        if (settings.device_path != Settings::DevicePath::nccl) [[likely]]
+            return;
+        const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(function);
+        if (!(left_functions_ & bit)) [[unlikely]] {
+            left_functions_ |= bit;
+            first_left(function, settings);
+        }
+    }
+
     TagSpace tags;
     std::shared_ptr<NeighbourPlans> neighbours;  ///< null: no neighbourhood collective has been called
 
@@ -197,8 +214,10 @@ class Communicator {
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
     /// Whether all ranks check for GPU drivers before this new plan.
     bool is_due_for_device_check();
-    /// Collective: whether no rank's data can lie in device memory by now.
-    bool in_host_memory() const;
+    /// Collective: whether no rank's data can lie in memory by now that can't be looked at. Also finds out whether all
+    /// have NCCL.
+    bool look_at_devices(const Settings& settings);
+    void first_left(select::Function function, const Settings& settings);
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
@@ -239,6 +258,8 @@ class Communicator {
     std::uint64_t blocking_plans_made_ = 0;
     AllLeftToMpi left_;
     std::array<RepeatedCounts, 2> repeats_;
+    std::uint32_t left_functions_ = 0;  ///< a bit for each
+    std::unique_ptr<NcclRanks> nccl_;
 };
 
 }  // namespace palmette::runtime

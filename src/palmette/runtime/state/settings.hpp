@@ -47,6 +47,10 @@ struct Settings {
     topology::GridPurpose grids = topology::GridPurpose::halo;  ///< what they are reordered for
     bool check = false;        ///< all ranks compare what they pass before a collective
     bool device_check = true;  ///< data may lie in device memory where a GPU's driver library is loaded
+    enum class DevicePath : std::uint8_t { automatic, staging, ipc, nccl };
+    DevicePath device_path = DevicePath::automatic;  ///< how blocks in device memory travel
+    std::string nccl;                                ///< path of a libnccl.so.2; empty: where the loader finds it
+    std::int64_t nccl_timeout_s = 30;  ///< for one operation of NCCL's; making a communicator takes twice that
     /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.
     std::int64_t serve_after = 0;
     Waiting::Policy waiting = Waiting::Policy::automatic;

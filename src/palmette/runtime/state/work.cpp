@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "palmette/runtime/state/neighbours.hpp"
 #include "palmette/runtime/state/process.hpp"
@@ -16,6 +17,13 @@ namespace {
 
 /// Copies of input up to so many bytes are kept for the next call.
 constexpr std::size_t most_kept = 4 << 20;
+
+/// Shorter blocks in device memory are copied to the host: a command on a device takes some microseconds.
+constexpr std::int64_t least_on_device = 64 << 10;
+/// Shorter exposures of them go through shared memory; what the setting forces there has room for a descriptor at
+/// least.
+constexpr std::int64_t least_by_handle = 4096, least_forced_by_handle = 128;
+static_assert(least_forced_by_handle >= SharedNode::slot_bytes(sizeof(device::Exported)));
 
 }  // namespace
 
@@ -154,9 +162,10 @@ Environment Work::environment(MpiExecutor& executor) {
     named_.assign(plan->named_buffers, bases_.recv);
     out.bases = bases_;
     out.bases.named = named_.data();
-    out.memory = &memory_;
+    out.memory = runs_on_device_ ? static_cast<Memory*>(&on_device_) : &memory_;
     out.observer = Process::instance().observers().of_steps();
     out.data = piecewise_ ? &staged_ : nullptr;
+    if (runs_on_device_) out.scratch = device_scratch_;
     if (device_ && overlaps_) out.data = device_;
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
@@ -250,6 +259,78 @@ int Work::run_aggregated(MpiExecutor& executor) {
     return executor.run(plan->by_hosts, whole);
 }
 
+char* Work::on_device(bool of_send) const {
+    char* const base = of_send ? bases_.send : bases_.recv;
+    switch (in_place) {
+        case InPlace::own_block_of_recv:
+        case InPlace::all_of_recv:
+            return device_->on_device(base, false);
+        case InPlace::own_block_of_send:
+            return device_->on_device(base, true);
+        default:
+            // There is one buffer, which the root reads and the others write; exscan's first rank may read its input
+            // in the place of the output that it doesn't have.
+            if (plan->collective == Collective::bcast || (plan->collective == Collective::exscan && state->rank() == 0))
+                of_send = device_->send_staging().is_open();
+            return device_->on_device(base, of_send);
+    }
+}
+
+bool Work::exports(const BoundProgram& program) const {
+    const auto can = [&](std::int64_t offset, bool of_send) {
+        const device::StagedBuffer& send_data = device_->send_staging();
+        const char* const at = on_device(of_send) + offset;
+        for (const device::StagedBuffer* one : {&send_data, &device_->recv_staging()}) {
+            if (!one->is_open() || at < one->device() || at >= one->device() + one->bytes()) continue;
+            device::Exported exported{};
+            return device::Exports::instance().find(one->place(), one->device(), exported) &&
+                   exported.offset + one->bytes() <= exported.allocation;
+        }
+        return true;
+    };
+    bool seen[2] = {false, false};
+    for (const BoundStep& step : program.steps) {
+        if (step.kind != plan::StepKind::expose || step.copied || step.piece_count != 1 || step.bytes == 0) continue;
+        const Piece& piece = program.pieces[step.first_piece];
+        const bool of_send = piece.buffer == plan::Buffer::send;
+        if (!of_send && piece.buffer != plan::Buffer::recv) continue;
+        if (std::exchange(seen[of_send ? 0 : 1], true)) continue;
+        if (!can(piece.offset, of_send)) return false;
+    }
+    return true;
+}
+
+bool Work::open_on_device(MpiExecutor& executor) {
+    using Path = Settings::DevicePath;
+    const Path path = Process::instance().settings().device_path;
+    const bool forced = path == Path::ipc;
+    const std::int64_t own = std::max(send.total(), recv.total());
+    const std::int64_t block = plan->key.block_bytes >= 0 ? plan->key.block_bytes : own;
+    if (path == Path::staging || block < (forced ? 1 : least_on_device) || !plan->shares || fault != MPI_SUCCESS ||
+        plan->aggregation || plan->neighbours || plan->kept_blocks || remembered_ || piecewise_ || send.is_staged() ||
+        recv.is_staged() || (operation && !operation->layout().dense()))
+        return false;
+    // Messages are the MPI's, which knows no device memory.
+    constexpr std::uint32_t node_only = 1U << MpiExecutor::node_index;
+    if (bound_->transports != node_only || (plan->tail.transports & ~node_only) != 0) return false;
+    const device::StagedBuffer& sent = device_->send_staging();
+    const device::StagedBuffer& received = device_->recv_staging();
+    if (sent.is_open() && received.is_open() && !same_queue(sent.place(), received.place())) return false;
+    // Through the ring of shared memory it would be copied as often as by staging.
+    if (!forced && (block < plan->single_copy_from || executor.node().device_was_refused())) return false;
+    if (!forced && (!exports(*bound_) || (plan->batch_bytes > 0 && !exports(plan->tail)))) return false;
+    const device::Place& place = sent.is_open() ? sent.place() : received.place();
+    memory_.use(operation ? &*operation : nullptr);
+    if (on_device_.open(memory_, place, forced ? least_forced_by_handle : least_by_handle, operation.has_value()))
+        return false;
+    for (const device::StagedBuffer* one : {&sent, &received})
+        if (one->is_open()) on_device_.add(one->device(), one->bytes());
+    device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, plan->tail.scratch_bytes));
+    bases_ = {on_device(true), on_device(false), bases_.named};
+    device_->set_in_place();
+    return true;
+}
+
 int Work::run() {
     try {
         piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
@@ -257,11 +338,12 @@ int Work::run() {
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
+        runs_on_device_ = device_ && open_on_device(executor);
         const bool whole = !plan->aggregation && plan->batch_bytes == 0 && !remembered_ && plan->slot == 0;
-        overlaps_ = device_ && whole && !send.is_staged() && !recv.is_staged();
+        overlaps_ = device_ && !runs_on_device_ && whole && !send.is_staged() && !recv.is_staged();
         if (overlaps_)
             device_->overlap(bases_, *bound_);
-        else if (device_)
+        else if (device_ && !runs_on_device_)
             device_->read_all();
         if (plan->aggregation) {
             error = run_aggregated(executor);
@@ -275,12 +357,14 @@ int Work::run() {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment(executor));
         }
+        if (runs_on_device_) device_->note(on_device_.close());
         if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]
             Process::instance().report().refused_reads.add(refused);
         if (left_to_mpi_) return mpi_code(error);
         return error ? mpi_code(error) : close();
     } catch (const std::bad_alloc&) {
         state->executor().abandon();
+        on_device_.close();
         return MPI_ERR_NO_MEM;
     }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palmette/base/byte_buffer.hpp"
+#include "palmette/execute/device_memory.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/data/caller_buffer.hpp"
 #include "palmette/runtime/data/on_device.hpp"
@@ -50,7 +51,7 @@ class Work {
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
         device_ = nullptr;
-        overlaps_ = remembered_ = counts_changed_ = piecewise_ = false;
+        runs_on_device_ = overlaps_ = remembered_ = counts_changed_ = piecewise_ = false;
         left_to_mpi_ = std::nullopt;
     }
 
@@ -72,6 +73,12 @@ class Work {
     int bind_own_lengths();
     /// Of a plan that forwards blocks of lengths that repeat.
     int bind_repeated(const Layout& layout, RepeatedCounts& repeated);
+    /// Whether the plan of a call on device memory runs there, as this rank decides by itself: then it is prepared.
+    bool open_on_device(MpiExecutor& executor);
+    /// Where the base of a plan's send or receive buffer lies on the device.
+    char* on_device(bool of_send) const;
+    /// Whether the ranks of the node can open what a plan exposes of the call's device buffers.
+    bool exports(const BoundProgram& program) const;
     /// Runs with remembered lengths. Where some rank's counts have changed, the call is left to the MPI on all ranks.
     int run_remembered(MpiExecutor& executor);
     /// Blocks up to the plan's slot combined, then longer ones directly.
@@ -89,6 +96,9 @@ class Work {
     StagedExchange staged_;
     OnDevice* device_ = nullptr;   ///< whose copies of device memory are the buffers; null: they are the program's
     bool overlaps_ = false;        ///< its copies go on while the plan runs
+    bool runs_on_device_ = false;  ///< nothing is copied: the plan runs in `on_device_`
+    DeviceMemory on_device_;
+    char* device_scratch_ = nullptr;
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;

@@ -81,6 +81,12 @@ std::optional<bool> all_true(MPI_Comm comm, bool mine) {
     return numbers[0] != 0;
 }
 
+std::optional<std::array<bool, 2>> all_true(MPI_Comm comm, std::array<bool, 2> mine) {
+    Numbers numbers{mine[0], mine[1]};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return std::array{numbers[0] != 0, numbers[1] != 0};
+}
+
 std::optional<long long> smallest(MPI_Comm comm, long long mine) {
     Numbers numbers{mine};
     if (!minimum(comm, numbers)) return std::nullopt;

@@ -145,11 +145,15 @@ void MpiTransport::end(Executor& executor, bool failed) {
 
 namespace {
 
-/// Node first: it takes the messages that it can carry, and leaves the others.
-Transports made_for(Waiting waiting) {
+/// The MPI's after those that take some messages and leave the others.
+Transports made_for(Waiting waiting, bool for_compositions) {
     auto messages = std::make_unique<MpiTransport>(waiting);
     Transports all;
     all.push_back(std::make_unique<NodeTransport>(*messages));
+    if (for_compositions) {
+        all.push_back(std::make_unique<IpcTransport>(*messages));
+        all.push_back(std::make_unique<NcclTransport>(MpiExecutor::nccl_index));
+    }
     auto aggregation = std::make_unique<AggregationTransport>(*messages);
     all.push_back(std::move(messages));
     all.push_back(std::move(aggregation));
@@ -158,10 +162,17 @@ Transports made_for(Waiting waiting) {
 
 }  // namespace
 
-MpiExecutor::MpiExecutor(Waiting waiting, SpinWait spin_wait)
-    : Executor(made_for(waiting), spin_wait),
-      node_(static_cast<NodeTransport*>(transports()[0].get())),
-      messages_(static_cast<MpiTransport*>(transports()[1].get())),
-      aggregation_(static_cast<AggregationTransport*>(transports()[aggregation_index].get())) {}
+MpiExecutor::MpiExecutor(Transports all, SpinWait spin_wait)
+    : Executor(std::move(all), spin_wait),
+      node_(static_cast<NodeTransport*>(transports().front().get())),
+      messages_(static_cast<MpiTransport*>(transports()[transports().size() - 2].get())),
+      aggregation_(static_cast<AggregationTransport*>(transports().back().get())) {}
+
+MpiExecutor::MpiExecutor(Waiting waiting, SpinWait spin_wait) : MpiExecutor(made_for(waiting, false), spin_wait) {}
+
+MpiExecutor::MpiExecutor(Waiting waiting, ForCompositions) : MpiExecutor(made_for(waiting, true), SpinWait(1, 1)) {
+    ipc_ = static_cast<IpcTransport*>(transports()[ipc_index].get());
+    nccl_ = static_cast<NcclTransport*>(transports()[nccl_index].get());
+}
 
 }  // namespace palmette::runtime

@@ -7,6 +7,8 @@
 
 #include "palmette/execute/aggregation_transport.hpp"
 #include "palmette/execute/executor.hpp"
+#include "palmette/execute/ipc_transport.hpp"
+#include "palmette/execute/nccl_transport.hpp"
 #include "palmette/execute/node_transport.hpp"
 #include "palmette/runtime/transport/buffered_sends.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
@@ -66,14 +68,26 @@ class MpiExecutor : public Executor {
 
     explicit MpiExecutor(Waiting waiting, SpinWait spin_wait = SpinWait(1, 1));
 
+    /// With those for messages between devices, too, which only compositions ask for.
+    struct ForCompositions {};
+    MpiExecutor(Waiting waiting, ForCompositions);
+    static constexpr std::uint8_t ipc_index = 1, nccl_index = 2;
+
     MpiTransport& messages() { return *messages_; }
     NodeTransport& node() { return *node_; }
     AggregationTransport& aggregation() { return *aggregation_; }
+    // Of compositions.
+    IpcTransport& ipc() { return *ipc_; }
+    NcclTransport& nccl() { return *nccl_; }
 
   private:
+    MpiExecutor(Transports all, SpinWait spin_wait);
+
     NodeTransport* node_;
     MpiTransport* messages_;
     AggregationTransport* aggregation_;
+    IpcTransport* ipc_ = nullptr;
+    NcclTransport* nccl_ = nullptr;
 };
 
 }  // namespace palmette::runtime
