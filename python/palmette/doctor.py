@@ -16,6 +16,7 @@ from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
 from palmette.mpi.elf import defines
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find
+from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology.file import TopologyError, load
 
@@ -52,11 +53,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found. `mistakes` are settings that have no effect or an invalid value."""
+    """All that was found. `devices`: sentences on GPUs, `found_devices`: what they rest on. `mistakes`: settings
+    that have no effect or an invalid value.
+    """
 
     mpis: list[FoundMpi]
     preloads: list[Check]
     checks: list[Check]
+    devices: list[Check]
+    found_devices: Devices
     mistakes: list[str]
 
     @property
@@ -70,8 +75,11 @@ class Findings:
 
 
 def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
-    """Check everything; nothing is changed. Launchers are called with `--version`, and namespaces made for a moment."""
+    """Check everything; nothing is changed. Launchers are called with `--version`; namespaces and contexts are
+    made for a moment.
+    """
     environment = os.environ if environment is None else environment
+    found = find_devices({**os.environ, **environment}, _installations())
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
         preloads=[_preload(abi, libraries) for abi in ABIS],
@@ -83,8 +91,20 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
             Check("XPMEM", *xpmem()),
             _lab(),
         ],
+        devices=[Check(*line) for line in sentences(found)],
+        found_devices=found,
         mistakes=_mistakes(environment),
     )
+
+
+def _installations() -> list[Installation]:
+    found = []
+    for name in NAMES:
+        try:
+            found.append(find(name))
+        except MpiNotFoundError:
+            continue
+    return found
 
 
 def _mpi(name: str) -> FoundMpi:

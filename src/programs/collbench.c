@@ -14,6 +14,7 @@
 #define PROGRAM "collbench"
 #include "collbench/cell.h"
 #include "collbench/collectives.h"
+#include "collbench/device_memory.h"
 #include "collbench/options.h"
 #include "collbench/output.h"
 #include "collbench/overlap.h"
@@ -57,6 +58,9 @@ static void put_cell(FILE *out, const struct collective *c, const struct work *w
     static const char *const start_names[] = {"alone_start_s", "palmette_start_s"};
     fprintf(out, "{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"pairs\":%d", c->name,
             w->size, w->root, pairs);
+    if (on_device.memory != HOST)
+        fprintf(out, ",\"memory\":\"%s\",\"copies\":%s", memory_names[on_device.memory],
+                on_device.copies[ALONE] ? "true" : "false");
     fprintf(out, ",\"elapsed_s\":%.3f,\"window_s\":%.6f", elapsed_s, t->window_s);
     fprintf(out, ",\"wrong_ranks\":{\"alone\":%d,\"palmette\":%d}", wrong[ALONE], wrong[PALMETTE]);
     if (c->lengths != EVEN) {
@@ -100,8 +104,12 @@ static struct overlap overlap_of(const struct collective *c, const struct work *
 static int run_cell(FILE *out, const struct options *o, const struct collective *c, size_t size, struct timing *t,
                     struct samples *s, uint64_t *random) {
     struct work w = make_work(c, size, o->root);
+    const struct collective where = enter_device(c, &w);
+    c = &where;
     int wrong[2] = {0, 0};
+    on_device.verifying = true;
     for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->how.shared_clock);
+    on_device.verifying = false;
     struct call worst[2];
     const double warm_s = now_s();
     for (int i = 0; i < o->how.warmup; ++i) {
@@ -130,8 +138,10 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
     const double elapsed_s = now_s() - begin_s;
     struct overlap overlap = {0};
     if (c->start[ALONE]) overlap = overlap_of(c, &w, t, s, pairs, o->how.seconds / 2);
+    on_device.verifying = true;
     for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->how.shared_clock);
     if (out) put_cell(out, c, &w, s, pairs, wrong, c->start[ALONE] ? &overlap : NULL, elapsed_s, t);
+    leave_device(c, &w);
     free_work(&w);
     return wrong[ALONE] + wrong[PALMETTE];
 }
@@ -163,7 +173,11 @@ int main(int argc, char **argv) {
     for (int i = 0; !wrong && i < o.cell_count; ++i)
         if (o.cells[i].collective->effect != MOVE && o.cells[i].size % sizeof(unsigned))
             at = o.cells[i].collective->name, wrong = needs_words;
+    if (!wrong && o.memory != HOST) at = "--memory", wrong = open_cuda();
     if (wrong || list) explain_and_end(wrong, at, list);
+    on_device.memory = o.memory;
+    on_device.copies[ALONE] = o.copies;
+    on_device.copies[PALMETTE] = o.copies && !palmette_is_loaded(); /* then it is the MPI alone, too */
 
     FILE *out = open_output(&o.how);
     put_job(out, "collbench", o.how.shared_clock, o.how.seed);
@@ -182,7 +196,7 @@ int main(int argc, char **argv) {
         for (int j = 0; j < (has_data(o.chosen[i]) ? o.size_count : 1); ++j)
             wrong_ranks +=
                 run_cell(out, &o, o.chosen[i], has_data(o.chosen[i]) ? o.sizes[j] : 0, &timing, &samples, &random);
-    if (o.pass_through) run_passes(out, o.max_pairs, samples.time_s, &random);
+    if (o.pass_through) run_passes(out, o.max_pairs, samples.time_s, o.memory != HOST, &random);
     if (out) put_end(out, wrong_ranks);
     if (out && out != stdout) fclose(out);
     MPI_Finalize();

@@ -153,6 +153,7 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
                 floor=planned.kind == "floor",
                 cells=planned.cells,
                 limit_s=planned.limit_s,
+                copies=planned.mpi.name in settings.copies,
             )
         argv = [str(program(str(_abi(mpi)))), *arguments]
         with (

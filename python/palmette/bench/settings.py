@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from palmette import _core
+from palmette.bench.memory import MEMORIES
 from palmette.bench.rivals import Rival
 from palmette.bench.variants import Variant
 from palmette.measure.errors import BenchError
@@ -54,7 +55,8 @@ class Settings:
     of calls that palmette leaves to the MPI, after the cells. `rivals` are measured alongside the MPIs, `variants` with
     each of them. `traffic`: measure everything once more under that background traffic (palmette.bench.traffic).
     `budget_s`: time limit of the whole run, else `seconds` per cell. `named_set`: the set that these settings come from
-    (palmette.bench.sets). A barrier has no size, and one cell.
+    (palmette.bench.sets). `memory`: where buffers lie; the MPIs in `copies` can't read it, so that alone they get
+    copies in host memory (palmette.bench.memory). A barrier has no size, and one cell.
     """
 
     collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
@@ -81,6 +83,8 @@ class Settings:
     variants: tuple[Variant, ...] = ()
     traffic: str | None = None
     budget_s: float | None = None
+    memory: str = "host"
+    copies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise BenchError for what can't be measured."""
@@ -103,6 +107,10 @@ class Settings:
             if len(set(values)) < len(values):
                 raise BenchError(f"a {what} is named twice in {', '.join(map(str, values))}; name it once")
 
+        if self.memory not in MEMORIES:
+            raise BenchError(f"memory '{self.memory}' is unknown; there are {', '.join(MEMORIES)}")
+        if self.memory != "host" and self.pass_through:
+            raise BenchError("--pass-through has no buffers in device memory; leave out one of it and --memory")
         if self.variants and not self.preload:
             raise BenchError("--variant sets palmette, which --no-preload leaves out; give one of them")
 
@@ -131,10 +139,12 @@ class Settings:
         floor: bool,
         cells: Sequence[tuple[str, int]] | None = None,
         limit_s: float | None = None,
+        copies: bool = False,
     ) -> list[str]:
         """Return the arguments of collbench; a floor takes a fifth of the time.
 
-        `cells`: these only. `limit_s`: time limit of a cell, even with too few pairs.
+        `cells`: these only. `limit_s`: time limit of a cell, even with too few pairs. `copies`: the MPI alone gets
+        copies of device memory.
         """
         seconds = self.seconds / 5 if floor else self.seconds
         if limit_s is not None:
@@ -145,6 +155,8 @@ class Settings:
         return [
             *what,
             *(["--limit", f"{limit_s:g}"] if limit_s is not None else []),
+            *(["--memory", self.memory] if self.memory != "host" else []),
+            *(["--copies"] if copies else []),
             *("--seconds", f"{seconds:g}"),
             *("--min-iterations", str(min(self.min_pairs, self.max_pairs))),
             *("--max-iterations", str(self.max_pairs)),

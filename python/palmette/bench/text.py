@@ -120,6 +120,10 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     if rows:
         lines.append(f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
         lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
+    if (memory := run.settings.get("memory", "host")) != "host":
+        lines.append(f"buffers in memory of the kind: {memory}")
+        if copies := run.settings.get("copies"):
+            lines.append(f"alone can't read it: {', '.join(copies)}; MPI alone: with the program's own copies")
     if any(row.bound for row in rows):
         lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
         floor = "" if run.settings.get("floor") else " (not measured: --floor)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 from palmette import _core
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.evaluate import Row, evaluate
+from palmette.bench.memory import MEMORIES, mpis_that_need_copies
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import parse_rival
 from palmette.bench.runner import measure
@@ -96,6 +98,7 @@ _VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 @click.option("--side-by-side", is_flag=True, help="Compare the MPIs side by side, against the fastest.")
 @click.option("--rival", "rivals", multiple=True, metavar="NAME", help="And mpich-topology, or NAME:MPI[:K=V,...].")
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help=_VARIANT_HELP)
+@click.option("--memory", type=click.Choice(MEMORIES), default="host", help="Where buffers lie. [default: host]")
 @click.option("--traffic", metavar="KIND", help="Also measure under load: alltoall[:half|:all][:SIZE].")
 @click.option(
     "--write-load",
@@ -150,6 +153,7 @@ def command(
     side_by_side: bool,
     rivals: tuple[str, ...],
     variants: tuple[str, ...],
+    memory: str,
     traffic: str | None,
     write_load_to: Path | None,
     budget: float | None,
@@ -195,6 +199,7 @@ def command(
         "timeout_s": timeout,
         "named_set": set_name,
         "budget_s": budget,
+        "memory": memory,
     }
     with one_line_errors():
         values["rivals"] = tuple(map(parse_rival, rivals))
@@ -216,6 +221,7 @@ def command(
                 "--write-load has nothing to write without --traffic; give it, as in --traffic alltoall:half"
             )
         with where.place(local=local) as place, open_store(store, create=True) as kept:
+            settings = _with_copies(settings, place)
             plan = plan_run(settings, place, kept, resume=resume)
             run = run_with_progress(settings, place, kept, plan)
             report_left_out(plan)
@@ -229,6 +235,16 @@ def command(
     plain = [row for row in rows if not row.is_variant]
     counted = plain if fail_if_any_slower else [row for row in plain if row.trusted] if fail_if_slower else []
     _set_status(run, counted, outcomes_of(run) if fail_if_missed else [])
+
+
+def _with_copies(settings: Settings, place: Place) -> Settings:
+    """Find out which MPIs can read the buffers. Raises BenchError where there is no such memory."""
+    if settings.memory == "host":
+        return settings
+    hosts = place.place(settings.placements[0], settings.ppn, settings.ranks)
+    names = dict.fromkeys((*settings.mpis, *(rival.mpi for rival in settings.rivals)))
+    copies = mpis_that_need_copies(settings.memory, list(names), place, hosts, settings.env)
+    return replace(settings, copies=copies)
 
 
 _PARAMETERS = {

@@ -58,6 +58,14 @@ def _print_lines(lines: Sequence[str]) -> None:
         console.print(line, markup=False)
 
 
+def _cell_json(run: Run, row: Row) -> dict[str, Any]:
+    """Return a cell, with where its buffers were unless that was the host's memory."""
+    memory = run.settings.get("memory", "host")
+    if memory == "host":
+        return row.to_json()
+    return {**row.to_json(), "memory": memory, "alone_with_copies": row.mpi in run.settings.get("copies", ())}
+
+
 def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> dict[str, Any]:
     """Return all that is known of a run but its samples."""
     cells = side_cells(run)
@@ -83,7 +91,7 @@ def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> d
             }
             for job in run.jobs
         ],
-        "cells": [row.to_json() for row in rows],
+        "cells": [_cell_json(run, row) for row in rows],
         "side_by_side": [cell.to_json() for cell in cells],
         "mean_speeds": [mean.to_json() for mean in mean_speeds(cells)],
         "pass_through": [cost.to_json() for cost in pass_costs(run.jobs)],

@@ -46,7 +46,12 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @click.option("--topology", metavar="FILE", help="A topology.json.")
 @placement_option("As for palmette plan.")
 @ranks_option
-@click.option("--method", default="direct", show_default=True, help="direct, tree.K, ring, /LANES; one for each level.")
+@click.option(
+    "--method",
+    default="direct",
+    show_default=True,
+    help="direct, tree.K, ring, with /LANES, @copy, @ipc or @nccl; one for each level.",
+)
 @click.option(
     "--stripes",
     default="1",

@@ -15,8 +15,8 @@ def command(as_json: bool) -> int:
     """Say what palmette finds on this machine.
 
     MPIs with versions and ABIs, the preload libraries, the topology in force,
-    hwloc, and whether a lab can be built. Status 1 when `palmette run` can't
-    serve any program, or a setting is wrong.
+    hwloc, whether a lab can be built, GPUs with NCCL and CUDA IPC. Status 1 when
+    `palmette run` can't serve any program, or a setting is wrong.
     """
     findings = examine()
     if as_json:
@@ -40,6 +40,8 @@ def _print(findings: Findings) -> None:
     console.print(_checks("Preload libraries", findings.preloads))
     console.print()
     console.print(_checks("Around", findings.checks))
+    console.print()
+    console.print(_checks("GPUs", findings.devices))
     for mistake in findings.mistakes:
         console.print(f"\n{mistake}; `palmette settings` lists them all", markup=False)
 

@@ -131,8 +131,8 @@ class Composition:
 
         `hierarchy=[3, 8]` means 3 groups of 8 ranks, `[2, [4, 3]]` a group of 4 and one of 3; without a job it is also
         the placement of ranks. `methods`: `direct`, `tree.K` or `ring`, with `/LANES` where fewer than all ranks of a
-        group communicate with other groups; one for all levels or one for each, the outermost first. Raises
-        `_core.Error`.
+        group communicate with other groups, and `@copy`, `@ipc` or `@nccl` for another transport than messages; one for
+        all levels or one for each, the outermost first. Raises `_core.Error`.
         """
         return self.core.factor(*self._place(job, hierarchy), methods_list(methods), stripes, pipeline, landings)
 

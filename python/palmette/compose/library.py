@@ -21,9 +21,8 @@ def mpi() -> Any:
     return module
 
 
-@cache
-def library() -> ctypes.CDLL:
-    """Load the library for the MPI of this process. Raises ComposeError where there is none."""
+def _installed() -> tuple[str, str]:
+    """Return the file and the ABI of this process's MPI. Raises ComposeError where there is none."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     files = re.findall(r"(/\S*/libmpi(?:_abi)?\.so\S*)$", maps, re.MULTILINE)
     if not files:
@@ -31,7 +30,32 @@ def library() -> ctypes.CDLL:
     file = files[0]
     # Intel MPI's file may be called libmpi.so only, as Open MPI's.
     is_open_mpi = "Open MPI" in mpi().Get_library_version()
-    abi = "abi" if Path(file).name.startswith("libmpi_abi") else "ompi" if is_open_mpi else "mpich"
+    return file, "abi" if Path(file).name.startswith("libmpi_abi") else "ompi" if is_open_mpi else "mpich"
+
+
+def half_handle(name: str) -> int:
+    """Return the MPI handle of `float16` or `bfloat16`, for which the standard has no names.
+
+    Raises ComposeError where this MPI has none.
+    """
+    _, abi = _installed()
+    intel = "Intel" in mpi().Get_library_version()
+    known = {
+        ("mpich", "float16"): 0x4C000246,
+        ("mpich", "bfloat16"): 0x4C000247 if intel else 0x4C00024C,
+        ("abi", "float16"): 0x2F8,
+        ("abi", "bfloat16"): 0x2F9,
+    }
+    handle = known.get((abi, name))
+    if handle is None:
+        raise ComposeError(f"dtype {name}: this MPI has no such type")
+    return handle
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Load the library for the MPI of this process. Raises ComposeError where there is none."""
+    file, abi = _installed()
     path = LIBRARIES / f"libpalmette_{abi}.so"
     if not path.is_file():
         raise ComposeError(f"{path.name} isn't built, which {file} needs; point the build at this MPI")
@@ -57,6 +81,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "plan_buffer_bytes": [pointer, number, longs],
         "plan_scratch_bytes": [pointer, longs],
         "plan_single_copies": [pointer, longs],
+        "plan_device_messages": [pointer, longs],
         "sparse_make": [
             longs,
             long,

@@ -1,4 +1,4 @@
-"""Running composed plans on mpi4py communicators and NumPy arrays."""
+"""Running composed plans on mpi4py communicators, and arrays of the host or of a device."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.compose.arrays import memory_of
 from palmette.compose.composition import Composition
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring
 from palmette.compose.library import call, handle_of, library, mpi
-
-Array = NDArray[Any]
 
 
 class RunningPlan:
@@ -72,8 +70,19 @@ class RunningPlan:
         call("plan_single_copies", self._plan, ctypes.byref(count))
         return count.value
 
-    def bind(self, **arrays: Array) -> Run:
+    @property
+    def device_messages(self) -> int:
+        """Number of this rank's messages that are copied from device to device where both ends have them there."""
+        count = ctypes.c_int64()
+        call("plan_device_messages", self._plan, ctypes.byref(count))
+        return count.value
+
+    def bind(self, **arrays: Any) -> Run:
         """Return a run on these arrays, which must be contiguous and must not be moved during its lifetime.
+
+        They are NumPy's, or a device's with `__cuda_array_interface__` or DLPack, whatever the other ranks have; the
+        streams that they name are synchronised here. MPI orders nothing with streams: before each later start the
+        program waits for its own work on the arrays.
 
         Local, but in the same order on all ranks. A buffer that is empty on this rank may be left out. Raises
         ComposeError.
@@ -98,11 +107,12 @@ class RunningPlan:
 class Run:
     """A plan bound to its buffers. Any number of runs may be in flight."""
 
-    def __init__(self, plan: RunningPlan, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, plan: RunningPlan, arrays: Mapping[str, Any]) -> None:
         unknown = sorted(set(arrays) - set(plan.buffers))
         if unknown:
             raise ComposeError(f"buffer '{unknown[0]}' is unknown; there are {', '.join(plan.buffers)}")
         addresses = (ctypes.c_void_p * len(plan.buffers))()
+        self._owners: list[object] = []
         for index, name in enumerate(plan.buffers):
             wanted = plan.bytes_of(name)
             array = arrays.get(name)
@@ -110,12 +120,11 @@ class Run:
                 if wanted:
                     raise ComposeError(f"buffer '{name}' needs an array of {wanted} bytes on this rank")
                 continue
-            if not array.flags.c_contiguous or not array.flags.writeable:
-                raise ComposeError(f"buffer '{name}': the array must be contiguous and writeable; pass a copy")
-            if array.nbytes != wanted:
-                raise ComposeError(f"buffer '{name}': the array has {array.nbytes} bytes where {wanted} are needed")
-            addresses[index] = array.ctypes.data
-        self._arrays = dict(arrays)
+            memory = memory_of(f"buffer '{name}'", array)
+            if memory.nbytes != wanted:
+                raise ComposeError(f"buffer '{name}': the array has {memory.nbytes} bytes where {wanted} are needed")
+            addresses[index] = memory.address
+            self._owners.append(memory.owner)
         self._run = ctypes.c_void_p()
         call("bind", plan._plan, addresses, len(plan.buffers), ctypes.byref(self._run))
 

@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from palmette.compose.arrays import memory_of
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring
-from palmette.compose.library import call, handle_of, library, mpi
-from palmette.compose.running import Array, Run, RunningPlan
+from palmette.compose.library import call, half_handle, handle_of, library, mpi
+from palmette.compose.running import Run, RunningPlan
 
+Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
 
@@ -39,16 +41,17 @@ class SparseSum:
         touched: Array,
         owned: tuple[int, int],
         width: int = 1,
-        dtype: DTypeLike = "f4",
+        dtype: DTypeLike | Literal["bfloat16"] = "f4",
         coarsen: int | Literal["model"] = 1,
         factoring: Factoring | None = None,
     ) -> None:
         self._sparse = ctypes.c_void_p()
         wrong = ""
-        indices, first, end, datatype, text = np.empty(0, dtype=np.int64), 0, 0, mpi().BYTE, b""
+        indices, first, end, text = np.empty(0, dtype=np.int64), 0, 0, b""
+        datatype = handle_of(mpi().BYTE)
         try:
             indices, first, end = _indices(touched), *_range(owned)
-            self.width, self.dtype = _width(width), np.dtype(dtype)
+            self.width, self.dtype = _width(width), _element(dtype)
             datatype = _datatype(self.dtype)
             text = (factoring or Factoring()).runtime_text().encode()
         except (ComposeError, TypeError, ValueError) as error:
@@ -56,7 +59,7 @@ class SparseSum:
         # All ranks must come here: -1 makes it an error on all of them.
         try:
             call("sparse_make", _pointer(indices), -1 if wrong else indices.size, first, end,
-                 1 if wrong else self.width, handle_of(datatype), handle_of(mpi().SUM), _number(coarsen),
+                 1 if wrong else self.width, datatype, handle_of(mpi().SUM), _number(coarsen),
                  handle_of(comm), text, ctypes.byref(self._sparse))  # fmt: skip
         except ComposeError:
             if wrong:
@@ -82,16 +85,21 @@ class SparseSum:
         call("sparse_plan", self._sparse, back, ctypes.byref(handle))
         return RunningPlan.of_handle(handle, ["partial", "mine"])
 
-    def bind(self, partial: Array, mine: Array) -> BoundSum:
+    def bind(self, partial: Any, mine: Any) -> BoundSum:
         """Return the sum from `partial` to `mine` and the way back, on arrays of (rows, width) elements.
 
-        Rows are in the order of `order` and `mine`. Any number may be bound, in the same order on all ranks, and run at
-        the same time: the parts of a longer computation. Raises ComposeError.
+        Each may be NumPy's or a device's, as `RunningPlan.bind` takes them. Rows are in the order of `order` and
+        `mine`. Any number may be bound, in the same order on all ranks, and run at the same time: the parts of a longer
+        computation. Raises ComposeError.
         """
         for name, array, rows in (("partial", partial, len(self.order)), ("mine", mine, len(self.mine))):
-            if array.dtype != self.dtype or array.size != rows * self.width:
+            memory = memory_of(name, array)
+            wanted = str(self.dtype)
+            # Some interfaces have no name for these floats, only for their size.
+            is_alike = memory.dtype == wanted or (memory.dtype == "void16" and wanted == "bfloat16")
+            if not is_alike or memory.size != rows * self.width:
                 raise ComposeError(
-                    f"{name} has {array.size} elements of {array.dtype}; {rows} rows of {self.width} {self.dtype} "
+                    f"{name} has {memory.size} elements of {memory.dtype}; {rows} rows of {self.width} {wanted} "
                     "are needed"
                 )
         forth = self.forth.bind(partial=partial, mine=mine)
@@ -170,11 +178,22 @@ def _width(width: int) -> int:
     return int(width)
 
 
-def _datatype(dtype: np.dtype[Any]) -> Any:
+def _element(dtype: DTypeLike | Literal["bfloat16"]) -> np.dtype[Any] | str:
+    """NumPy has bfloat16 only where another package adds it."""
+    if str(dtype).removeprefix("torch.") == "bfloat16":
+        return "bfloat16"
+    return np.dtype(dtype)
+
+
+def _datatype(dtype: np.dtype[Any] | str) -> int:
+    """Return the handle of MPI's type."""
+    if str(dtype) in {"float16", "bfloat16"}:
+        return half_handle(str(dtype))
+    assert not isinstance(dtype, str)
     if not dtype.isnative:
         raise ComposeError(f"dtype {dtype.str} isn't in this machine's byte order")
     try:
-        return mpi().Datatype.fromcode(dtype.char)
+        return handle_of(mpi().Datatype.fromcode(dtype.char))
     except ValueError:
         raise ComposeError(f"dtype {dtype}: MPI has no such type") from None
 

@@ -238,6 +238,16 @@ def refusals(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     return _with_where([{"function": key[0], "reason": key[1], **row} for key, row in merged.items()], jobs)
 
 
+def on_devices(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Return what calls on device memory have cost, by function: sums over ranks and jobs."""
+    merged: dict[str, Counter[str]] = {}
+    for job in jobs:
+        for call in (job.report or {}).get("device", {}).get("calls", []):
+            counts = merged.setdefault(str(call.get("function", "?")), Counter())
+            counts.update({name: value for name, value in call.items() if isinstance(value, int)})
+    return [{"function": function, **counts} for function, counts in merged.items()]
+
+
 def notes(jobs: Sequence[Job]) -> list[str]:
     """Return the preload's notes, each once."""
     return list(dict.fromkeys(str(note) for job in jobs for note in (job.report or {}).get("notes", [])))
@@ -287,6 +297,7 @@ def command_line(run: Run) -> str:
     words += [word for key, value in settings.get("env", {}).items() for word in ("--env", f"{key}={value}")]
     words += [word for rival in settings.get("rivals", []) for word in ("--rival", _rival(rival))]
     words += [word for variant in settings.get("variants", []) for word in ("--variant", _variant(variant))]
+    words += ["--memory", settings["memory"]] if settings.get("memory", "host") != "host" else []
     words += ["--traffic", settings["traffic"]] if settings.get("traffic") else []
     words += ["--budget", f"{settings['budget_s']:g}s"] if settings.get("budget_s") else []
     words += ["--floor"] if settings.get("floor") else []

@@ -68,6 +68,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
         hidden=any(hidden_text(row) for row in rows),
         choices=content.choices(measured),
         refusals=content.refusals(measured),
+        on_devices=content.on_devices(measured),
         notes=content.notes(measured),
         reported=any(job.report is not None for job in measured),
         failures=[job for job in run.jobs if job.error],

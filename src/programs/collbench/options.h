@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "collectives.h"
+#include "device_memory.h"
 #include "measuring.h"
 
 enum { MOST_SIZES = 64, MOST_CELLS = 4096 };
@@ -25,6 +26,8 @@ struct options {
     double limit_s; /* time limit of a cell, even with too few pairs; 0: none */
     int min_pairs, max_pairs, root;
     bool pass_through;
+    enum memory memory;
+    bool copies; /* the MPI alone gets copies in host memory */
 };
 
 static const char usage[] =
@@ -40,6 +43,10 @@ static const char usage[] =
     "  --max-iterations N      pairs a cell at most, 1000\n"
     "  --warmup N              warm-up pairs of calls, 6: some MPIs switch algorithms after 5\n"
     "  --root R                default 0\n"
+    "  --memory KIND           where buffers lie: host; cuda, a GPU's memory; pool or mapped, the same from a "
+    "stream's\n"
+    "                          pool or a mapping; managed; pinned, the host's; default host\n"
+    "  --copies                with --memory: the MPI alone gets copies in host memory, which its time includes\n"
     "  --clock shared|barrier  shared: all ranks read one CLOCK_MONOTONIC and start at an agreed time;\n"
     "                          barrier: each rank times itself after a barrier, which hides part of the time\n"
     "  --wait sleep|spin       for the start: spin only with a core for each rank; default sleep\n"
@@ -96,6 +103,13 @@ static const char* parse_cells(void* target, char* list, const char** at) {
     return o->cell_count ? NULL : "no cell is named";
 }
 
+static const char* parse_memory(void* target, char* value, const char** at) {
+    (void)at;
+    for (int i = HOST; i < MEMORIES; ++i)
+        if (strcmp(value, memory_names[i]) == 0) return *(enum memory*)target = (enum memory)i, NULL;
+    return "--memory takes host, cuda, managed, pinned, pool or mapped";
+}
+
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
@@ -112,6 +126,8 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                                       {"min-iterations", COUNT, &o->min_pairs, 1, NULL},
                                       {"max-iterations", COUNT, &o->max_pairs, 1, NULL},
                                       {"root", COUNT, &o->root, 0, NULL},
+                                      {"memory", PARSED, &o->memory, 0, parse_memory},
+                                      {"copies", FLAG, &o->copies, 0, NULL},
                                       {"pass-through", FLAG, &o->pass_through, 0, NULL},
                                       {"list", FLAG, list, 0, NULL}};
     const char* wrong = parse_command_line(rows, sizeof rows / sizeof *rows, &o->how, argc, argv, at);

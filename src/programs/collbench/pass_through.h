@@ -33,6 +33,20 @@ static const struct pass_through passes[] = {
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
+/* With a GPU's driver loaded: a buffer that was seen before, and one in another page in each call. */
+enum { PAGES = 4096, PAGE = 4096 };
+static unsigned char* next_page(unsigned char* pages) {
+    static unsigned at;
+    return pages + (size_t)(at++ % PAGES) * PAGE;
+}
+COLLBENCH_PASS_CALLS(bcast_self, Bcast, (b, 8, MPI_BYTE, 0, MPI_COMM_SELF))
+COLLBENCH_PASS_CALLS(bcast_pages, Bcast, (next_page(b), 8, MPI_BYTE, 0, MPI_COMM_SELF))
+static const struct pass_through driver_passes[] = {
+    {"bcast", "MPI_COMM_SELF, 8 bytes", 100000, {pass_alone_bcast_self, pass_palmette_bcast_self}},
+    {"bcast", "MPI_COMM_SELF, 8 bytes, other pages", 20000, {pass_alone_bcast_pages, pass_palmette_bcast_pages}},
+};
+enum { DRIVER_PASSES = sizeof driver_passes / sizeof driver_passes[0] };
+
 /* Nanoseconds a call of one loop on this rank; no loop takes longer than 50 ms unless oversubscribed. */
 static double loop_ns(const struct pass_through* p, enum variant variant, int calls, unsigned char* buffer) {
     PMPI_Barrier(MPI_COMM_WORLD);
@@ -43,11 +57,11 @@ static double loop_ns(const struct pass_through* p, enum variant variant, int ca
 }
 
 /* Measure and write one event for each call, on rank 0. Collective. `alone_ns` and `palmette_ns` hold `rounds` values.
- */
-static void run_passes(FILE* out, int rounds, double* const ns[2], uint64_t* random) {
-    unsigned char buffer[16] = {0};
-    for (int i = 0; i < PASSES; ++i) {
-        const struct pass_through* p = &passes[i];
+ * `driver`: more calls, whose buffers a GPU's driver may be asked about. */
+static void run_passes(FILE* out, int rounds, double* const ns[2], bool driver, uint64_t* random) {
+    unsigned char* buffer = allocate(PAGES, PAGE);
+    for (int i = 0; i < PASSES + (driver ? DRIVER_PASSES : 0); ++i) {
+        const struct pass_through* p = i < PASSES ? &passes[i] : &driver_passes[i - PASSES];
         /* With oversubscribed cores a call can take a thousand times as long: fewer calls then. */
         double first_ns = loop_ns(p, ALONE, 100, buffer);
         PMPI_Bcast(&first_ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -74,6 +88,7 @@ static void run_passes(FILE* out, int rounds, double* const ns[2], uint64_t* ran
         fprintf(out, "}\n");
         fflush(out);
     }
+    free(buffer);
 }
 
 #endif
