@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mpi.conftest import mpi_called as mpi_called
+
 from . import fake
 
 TESTS = fake.ROOT / "tests" / "python"
