@@ -55,16 +55,16 @@ DeviceOperation* find(MPI_Request request) {
     return nullptr;
 }
 
-int query(void* extra, MPI_Status* status) {
+int query_device(void* extra, MPI_Status* status) {
     return describe_completion(static_cast<const DeviceOperation*>(extra)->code, status);
 }
-int release(void* extra) {
+int release_device(void* extra) {
     auto& one = *static_cast<DeviceOperation*>(extra);
     if (one.code != MPI_SUCCESS) set_error(one.code);
     one.released = true;
     return MPI_SUCCESS;
 }
-int cancel(void*, int) { return MPI_SUCCESS; }
+int cancel_device(void*, int) { return MPI_SUCCESS; }
 
 bool DeviceOperation::progress() {
     if (!copies_back) {
@@ -106,7 +106,8 @@ int complete_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_
     const auto lock = background.lock();
     DeviceOperation& one = take();
     one.errors_return = device->errors_return();
-    if (const int error = PMPI_Grequest_start(query, release, cancel, &one, request); error != MPI_SUCCESS) {
+    if (const int error = PMPI_Grequest_start(query_device, release_device, cancel_device, &one, request);
+        error != MPI_SUCCESS) {
         one.released = true;
         // The inner call has begun and uses the copies.
         (void)device.release();
