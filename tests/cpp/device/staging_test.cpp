@@ -200,11 +200,16 @@ TEST_F(Staging, BlocksAndQueuesAreUsedAgain) {
     StagedBuffer staged;
     staged.open(place_of(memory), memory, 1 << 20, {}, false);
     char* const first = staged.host();
+    // It is pinned at its first copy.
+    staged.start_reading();
+    staged.await_all();
     const std::int64_t pinned = Resources::instance().counts().pinned;
     EXPECT_GE(pinned, 1 << 20);
     staged.close();
     staged.open(place_of(memory), memory, 1 << 20, {}, false);
     EXPECT_EQ(staged.host(), first);
+    staged.start_reading();
+    staged.await_all();
     EXPECT_EQ(Resources::instance().counts().pinned, pinned);
     staged.close();
     Resources::instance().release();
