@@ -49,8 +49,9 @@ DeviceReport::DeviceReport() {
 }
 
 DeviceReport& DeviceReport::at_end() {
-    static DeviceReport report;
-    return report;
+    // Never destroyed: reports may be written while the process ends.
+    static auto* const report = new DeviceReport;
+    return *report;
 }
 
 Json DeviceReport::pack() const {
