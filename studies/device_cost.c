@@ -1,9 +1,10 @@
-/* What it costs a call on host memory that a GPU's driver may be there: MPI_Allreduce of 8 bytes on MPI_COMM_SELF, which
- * palmette passes on, against PMPI_Allreduce by turns.
+/* What it costs a call on host memory that a GPU's driver may be there: MPI_Allreduce of 8 bytes on MPI_COMM_SELF,
+ * which palmette passes on, against PMPI_Allreduce by turns.
  *
  *     device_cost [--driver LIBRARY] [--context] [TURNS]        one process; prints the difference in ns, turn by turn
  *
- * --driver loads a driver library first (a real libcuda.so.1, or that of tests/fakes), --context makes a context, too. */
+ * --driver loads a driver library first (a real libcuda.so.1, or that of tests/fakes), --context makes a context,
+ * too. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@ from palmette.lab.helpers import helper
 from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
 from palmette.mpi.elf import defines
-from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find
+from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology.file import TopologyError, load
@@ -79,7 +79,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
     made for a moment.
     """
     environment = os.environ if environment is None else environment
-    found = find_devices({**os.environ, **environment}, _installations())
+    found = find_devices({**os.environ, **environment}, find_all())
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
         preloads=[_preload(abi, libraries) for abi in ABIS],
@@ -95,16 +95,6 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
         found_devices=found,
         mistakes=_mistakes(environment),
     )
-
-
-def _installations() -> list[Installation]:
-    found = []
-    for name in NAMES:
-        try:
-            found.append(find(name))
-        except MpiNotFoundError:
-            continue
-    return found
 
 
 def _mpi(name: str) -> FoundMpi:

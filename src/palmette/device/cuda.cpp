@@ -295,14 +295,9 @@ class CudaDriver final : public Driver {
         const Current current(*this, place);
         if (current.works()) api_.IpcCloseMemHandle(pointer(begin));
     }
-    bool reaches(const Place& place, const std::array<char, 16>& bus_id) override {
+    bool accesses(int device, int other) override {
         int can = 0;
-        for (int other = 0; other < devices(); ++other)
-            if (this->bus_id(other) == bus_id)
-                return other == place.device ||
-                       (api_.DeviceCanAccessPeer && api_.DeviceCanAccessPeer(&can, place.device, other) == success &&
-                        can != 0);
-        return false;
+        return api_.DeviceCanAccessPeer && api_.DeviceCanAccessPeer(&can, device, other) == success && can != 0;
     }
 
     bool has_kernel(runtime::Operator op, runtime::Element element) override {

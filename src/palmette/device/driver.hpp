@@ -120,7 +120,9 @@ class Driver {
     virtual Status open_memory(const Place& place, const Handle& handle, void*& begin) = 0;
     virtual void close_memory(const Place& place, void* begin) = 0;
     /// Whether commands at `place` may reach memory of the device with that bus id.
-    virtual bool reaches(const Place& place, const std::array<char, 16>& bus_id) = 0;
+    bool reaches(const Place& place, const std::array<char, 16>& bus_id);
+    /// Whether a device reaches the memory of another one.
+    virtual bool accesses(int device, int other) = 0;
 
     /// Begins target = left op right over `count` elements, all three reachable for the device at `place`. False where
     /// there is no such kernel: the host must do it.

@@ -223,14 +223,9 @@ class HipDriver final : public Driver {
         const Current current(*this, place);
         api_.IpcCloseMemHandle(begin);
     }
-    bool reaches(const Place& place, const std::array<char, 16>& bus_id) override {
+    bool accesses(int device, int other) override {
         int can = 0;
-        for (int other = 0; other < devices(); ++other)
-            if (this->bus_id(other) == bus_id)
-                return other == place.device ||
-                       (api_.DeviceCanAccessPeer && api_.DeviceCanAccessPeer(&can, place.device, other) == success &&
-                        can != 0);
-        return false;
+        return api_.DeviceCanAccessPeer && api_.DeviceCanAccessPeer(&can, device, other) == success && can != 0;
     }
 
     // Kernels would be needed as code objects for each kind of device; the host reduces.

@@ -39,6 +39,7 @@ void MixedMemory::prepare_reductions(std::int64_t element_bytes) {
     if (bounce_.data) device::Resources::instance().give_back(bounce_);
     bounce_ = {};
     bounce_ = device::Resources::instance().take(place(), parts * part);
+    device::Resources::instance().pin(bounce_);
     part_ = part;
 }
 

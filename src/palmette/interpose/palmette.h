@@ -63,8 +63,8 @@ void palmette_composition_free(palmette_composition* composition);
 
 /* Collective: all ranks pass the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy
  * stripes=4 pipeline=16 landings=4"; without a hierarchy the discovered machine's levels; @copy: single copies within a
- * host; @ipc: copies between devices of a host; @nccl: NCCL between devices; NULL: all defaults. The composition may be
- * freed afterwards. */
+ * host; @ipc: copies between devices of a host; @nccl: accepted, but staged as yet; NULL: all defaults. The composition
+ * may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                        palmette_plan** out);
 /* Sums of irregular, overlapping footprints, and the way back. Collective: each rank contributes to the `count` indices

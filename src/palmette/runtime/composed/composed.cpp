@@ -260,6 +260,7 @@ void ComposedRun::find_devices() {
         plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U);
     pinned_.block = device::Resources::instance().take(device_memory_.place(),
                                                        aligned(staged_->scratch_bytes) + staged_->staging_bytes);
+    device::Resources::instance().pin(pinned_.block);
     release_with_the_mpi();
 }
 

@@ -16,14 +16,11 @@
 
 namespace palmette::runtime {
 
-/// Whether a buffer needn't be asked for: not one at all, or remembered as the host's.
-inline bool is_known_host(const void* buffer) {
-    return buffer == MPI_IN_PLACE || buffer == MPI_BOTTOM || device::known_host(buffer);
-}
-/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are known.
+/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are remembered as the
+/// host's, or no buffers at all.
 template <class... Buffers>
 bool all_on_host(Buffers... buffers) {
-    return !device::driver_loaded() || (is_known_host(buffers) && ...);
+    return !device::driver_loaded() || device::known_host((buffers == MPI_IN_PLACE ? nullptr : buffers)...);
 }
 
 /// What device buffers have cost, by function; for the report.
@@ -80,8 +77,8 @@ class OnDevice final : public StepData {
     /// Makes it this thread's, until the output is copied back.
     void make_current() { current_ = this; }
 
-    /// The plan reads and writes pieces while others are copied, from here until the output is copied back. `written`
-    /// are the bytes of the receive buffer that steps of `program` write, each time counted. Must precede `read_all`.
+    /// `program` reads and writes pieces while others are copied, from here until the output is copied back. Must
+    /// precede `read_all`.
     void overlap(const Bases& bases, const BoundProgram& program);
     int about_to_read(std::int64_t offset, std::int64_t bytes) override;
     void wrote(std::int64_t offset, std::int64_t bytes) override;

@@ -34,8 +34,16 @@ struct Handles {
     bool has_op(MPI_Op other) const { return op == other; }
 };
 
+/// A request that the program has for an operation: a generalized one, or a persistent receive.
+struct ProgramRequest {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_SUCCESS;  ///< of the operation
+    /// It has been freed, so that this may be reused. Set inside of the MPI, which may hold locks.
+    std::atomic<bool> released{true};
+};
+
 /// One such operation with its state. Has a stable address, since its parts point at each other, and is reused.
-struct Task {
+struct Task : ProgramRequest {
     explicit Task(MpiExecutor its) : executor(std::move(its)) {}
 
     /// False where the program has freed the communicator meanwhile: its handle may have been reused.
@@ -49,13 +57,9 @@ struct Task {
     Handles handles;
     TagSpace::Range tags;
     double begin = 0;
-    int code = MPI_SUCCESS;
     bool running = false;
     bool persistent = false;
-    MPI_Request request = MPI_REQUEST_NULL;  ///< the program's
-    int self_tag = 0;                        ///< persistent: tag of the message that completes the request
-    /// The program's request has been freed, so that this may be reused. Set inside of the MPI, which may hold locks.
-    std::atomic<bool> released{true};
+    int self_tag = 0;  ///< persistent: tag of the message that completes the request
 };
 
 /// Another operation that is progressed with them: a composition.

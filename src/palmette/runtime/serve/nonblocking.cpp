@@ -7,13 +7,22 @@ namespace {
 thread_local int last_error = MPI_SUCCESS;
 
 int query(void* extra, MPI_Status* status) {
-    return describe_completion(static_cast<const Task*>(extra)->code, status);
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    // Not returned: the MPI would raise it on an unrelated communicator.
+    status->MPI_ERROR = static_cast<const ProgramRequest*>(extra)->code;
+    return MPI_SUCCESS;
 }
 
 int release(void* extra) {
-    auto& task = *static_cast<Task*>(extra);
-    if (task.code != MPI_SUCCESS) set_error(task.code);
-    task.released = true;
+    auto& one = *static_cast<ProgramRequest*>(extra);
+    if (one.code != MPI_SUCCESS) {
+        last_error = one.code;
+        outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
+    }
+    one.released = true;
     return MPI_SUCCESS;
 }
 
@@ -22,19 +31,10 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
 
-int describe_completion(int code, MPI_Status* status) {
-    PMPI_Status_set_elements(status, MPI_BYTE, 0);
-    PMPI_Status_set_cancelled(status, 0);
-    status->MPI_SOURCE = MPI_ANY_SOURCE;
-    status->MPI_TAG = MPI_ANY_TAG;
-    // Not returned: the MPI would raise it on an unrelated communicator.
-    status->MPI_ERROR = code;
-    return MPI_SUCCESS;
-}
-
-void set_error(int code) {
-    last_error = code;
-    outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
+int start_request(ProgramRequest& one, MPI_Request* request) {
+    const int error = PMPI_Grequest_start(query, release, cancel, &one, request);
+    if (error == MPI_SUCCESS) one.request = *request;
+    return error;
 }
 
 int take_error() {
@@ -55,11 +55,10 @@ bool may_run_in_background(Call& call, Task& task) {
 int begin_nonblocking(Task& task, MPI_Request* request) {
     Background& background = Background::instance();
     background.wait_for_tags(*task.work.state, task.tags);
-    if (const int error = PMPI_Grequest_start(query, release, cancel, &task, request); error != MPI_SUCCESS) {
+    if (const int error = start_request(task, request); error != MPI_SUCCESS) {
         background.give_back(task);
         return error;
     }
-    task.request = *request;
     background.start(task);
     return MPI_SUCCESS;
 }

@@ -9,10 +9,9 @@
 
 namespace palmette::runtime {
 
-/// The status of a generalized request of palmette's that has ended with `code`. Returns MPI_SUCCESS.
-int describe_completion(int code, MPI_Status* status);
-/// This thread has completed the request of an operation that failed: the error for `take_error`.
-void set_error(int code);
+/// Gives the program a generalized request, which PMPI_Grequest_complete completes. Returns the MPI's code. The error
+/// of one that failed is `take_error`'s in the thread that completes it.
+int start_request(ProgramRequest& one, MPI_Request* request);
 
 /// Parts of start_nonblocking. Both need the lock.
 bool may_run_in_background(Call& call, Task& task);

@@ -1,7 +1,6 @@
 #include "palmette/runtime/serve/on_device.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "palmette/runtime/serve/background.hpp"
@@ -12,7 +11,7 @@ namespace palmette::runtime {
 namespace {
 
 /// A nonblocking or persistent call on copies, by a request of palmette's or the MPI's; reused.
-struct DeviceOperation final : BackgroundOperation {
+struct DeviceOperation final : BackgroundOperation, ProgramRequest {
     bool progress() override;
     /// Of a persistent one, once it isn't running any more.
     void free_parts() {
@@ -22,14 +21,10 @@ struct DeviceOperation final : BackgroundOperation {
 
     std::unique_ptr<OnDevice> device;
     MPI_Request inner = MPI_REQUEST_NULL;
-    MPI_Request request = MPI_REQUEST_NULL;  ///< the program's
     bool persistent = false;
     int self_tag = 0;
     bool running = false, copies_back = false;
     bool errors_return = false;  ///< by the communicator's error handler
-    int code = MPI_SUCCESS;
-    /// The program's request has been freed. Set inside of the MPI, which may hold locks.
-    std::atomic<bool> released{true};
 };
 
 /// Guarded by the background's lock.
@@ -54,17 +49,6 @@ DeviceOperation* find(MPI_Request request) {
         if (one->persistent && !one->released && one->request == request) return one.get();
     return nullptr;
 }
-
-int query_device(void* extra, MPI_Status* status) {
-    return describe_completion(static_cast<const DeviceOperation*>(extra)->code, status);
-}
-int release_device(void* extra) {
-    auto& one = *static_cast<DeviceOperation*>(extra);
-    if (one.code != MPI_SUCCESS) set_error(one.code);
-    one.released = true;
-    return MPI_SUCCESS;
-}
-int cancel_device(void*, int) { return MPI_SUCCESS; }
 
 bool DeviceOperation::progress() {
     if (!copies_back) {
@@ -106,8 +90,7 @@ int complete_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_
     const auto lock = background.lock();
     DeviceOperation& one = take();
     one.errors_return = device->errors_return();
-    if (const int error = PMPI_Grequest_start(query_device, release_device, cancel_device, &one, request);
-        error != MPI_SUCCESS) {
+    if (const int error = start_request(one, request); error != MPI_SUCCESS) {
         one.released = true;
         // The inner call has begun and uses the copies.
         (void)device.release();
@@ -115,7 +98,6 @@ int complete_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_
     }
     one.device = std::move(device);
     one.inner = inner;
-    one.request = *request;
     one.running = true;
     background.add(one);
     return MPI_SUCCESS;
