@@ -25,16 +25,20 @@ void* open_if_there(std::initializer_list<const char*> names) {
     return nullptr;
 }
 
-void add(Driver* driver) {
-    const std::size_t count = found.count.load(std::memory_order_relaxed);
-    found.drivers[count] = driver;
-    found.count.store(count + 1, std::memory_order_release);
-}
-
 bool has(const char* name) {
     for (Driver* driver : all_drivers())
         if (std::string_view(driver->name()) == name) return true;
     return false;
+}
+
+/// Another thread may have added the same one.
+void add(Driver* driver) {
+    static constinit std::mutex adding;
+    const std::lock_guard lock(adding);
+    if (has(driver->name())) return;
+    const std::size_t count = found.count.load(std::memory_order_relaxed);
+    found.drivers[count] = driver;
+    found.count.store(count + 1, std::memory_order_release);
 }
 
 }  // namespace
@@ -47,9 +51,9 @@ bool Driver::reaches(const Place& place, const std::array<char, 16>& bus_id) {
 
 std::span<Driver* const> all_drivers() { return {found.drivers.data(), found.count.load(std::memory_order_acquire)}; }
 
+// No lock is held while libraries are opened: the loader's may be another thread's, which calls this in a library's
+// constructor.
 bool find_drivers() {
-    static constinit std::mutex finding;
-    const std::lock_guard lock(finding);
     if (!has("cuda"))
         if (void* library = open_if_there({"libcuda.so.1", "libcuda.so"}))
             if (Driver* driver = make_cuda_driver(library)) add(driver);

@@ -65,12 +65,16 @@ class CountSearch {
 };
 
 struct Look {
-    CountSearch search;
-    std::uint64_t known = 0;  ///< the count at the last look
+    std::uint64_t known = 0;  ///< the count at a look that has ended
     std::uint64_t now = 0;
+    bool arrived = false;  ///< a driver, since then
+};
+
+/// What looks leave for the next one; guarded by `looking`.
+struct Looked {
+    CountSearch search;
+    std::uint64_t known = 0;
     bool ignores = false;
-    bool arrived = false;  ///< a driver, since the last look
-    const std::uint64_t* count = nullptr;
 };
 
 constexpr std::array<std::string_view, 2> drivers{"libcuda.so", "libamdhip64.so"};
@@ -86,18 +90,19 @@ int look_at(dl_phdr_info* info, std::size_t, void* argument) {
     return 0;
 }
 
+struct Observed {
+    CountSearch& search;
+    const std::uint64_t* count = nullptr;
+};
+
 int observe_count(dl_phdr_info* info, std::size_t, void* argument) {
-    Look& look = *static_cast<Look*>(argument);
-    look.count = look.search.observe(info->dlpi_adds);
+    Observed& observed = *static_cast<Observed*>(argument);
+    observed.count = observed.search.observe(info->dlpi_adds);
     return 1;
 }
 
 constinit std::mutex looking;
-
-Look& the_look() {
-    static constinit Look look;
-    return look;
-}
+constinit Looked looked;
 
 }  // namespace
 
@@ -105,27 +110,31 @@ constinit DriverWatch driver_watch{&never_matches, 0, false};
 
 bool look_for_drivers() {
     std::unique_lock lock(looking);
-    Look& look = the_look();
-    if (look.ignores) return false;
+    if (looked.ignores) return false;
+    Look look{looked.known};
     dl_iterate_phdr(look_at, &look);
-    dl_iterate_phdr(observe_count, &look);
-    look.known = look.now;
-    // One more library may have come between the two: then the next check looks again.
-    driver_watch.seen.store(look.now, std::memory_order_relaxed);
-    driver_watch.loads.store(look.count ? look.count : &never_matches, std::memory_order_relaxed);
     if (look.arrived) {
-        look.arrived = false;
-        // The loader's lock may be another thread's, which calls MPI in a library's constructor.
+        // The loader's lock may be another thread's, which calls MPI in a library's constructor. Threads that look
+        // meanwhile find the driver, too: until this look has ended, its libraries haven't been looked at.
         lock.unlock();
         // It may have been unloaded by another thread just now.
-        if (find_drivers()) driver_watch.found.store(true, std::memory_order_release);
+        const bool found = find_drivers();
+        lock.lock();
+        if (looked.ignores) return false;
+        if (found) driver_watch.found.store(true, std::memory_order_relaxed);
     }
+    looked.known = std::max(looked.known, look.now);
+    Observed observed{looked.search};
+    dl_iterate_phdr(observe_count, &observed);
+    driver_watch.loads.store(observed.count ? observed.count : &never_matches, std::memory_order_relaxed);
+    // Where one more library has come meanwhile, the next check looks again.
+    driver_watch.seen.store(looked.known, std::memory_order_release);
     return driver_watch.found.load(std::memory_order_relaxed);
 }
 
 void ignore_drivers() {
     const std::lock_guard lock(looking);
-    the_look().ignores = true;
+    looked.ignores = true;
     driver_watch.found.store(false, std::memory_order_relaxed);
     driver_watch.seen.store(never_matches, std::memory_order_relaxed);
     driver_watch.loads.store(&never_matches, std::memory_order_relaxed);
@@ -133,7 +142,7 @@ void ignore_drivers() {
 
 const void* learned_count() {
     look_for_drivers();
-    if (the_look().ignores) return nullptr;
+    if (looked.ignores) return nullptr;
     const std::uint64_t* loads = driver_watch.loads.load(std::memory_order_relaxed);
     if (loads == &never_matches) {
         // Nothing was loaded since the first look: one of the small libraries that every glibc has makes the count move

@@ -10,7 +10,7 @@ namespace palmette::device {
 struct alignas(64) DriverWatch {
     /// The loader's count of libraries that it has ever loaded, where that was found; else a word that never matches.
     std::atomic<const std::uint64_t*> loads;
-    std::atomic<std::uint64_t> seen;  ///< its value at the last look
+    std::atomic<std::uint64_t> seen;  ///< its value at the last look, stored after what that has found
     std::atomic<bool> found;
 };
 extern constinit DriverWatch driver_watch;
@@ -24,8 +24,9 @@ bool look_for_drivers();
 inline bool driver_loaded() {
     if (driver_watch.found.load(std::memory_order_relaxed)) return true;
     const std::uint64_t* loads = driver_watch.loads.load(std::memory_order_relaxed);
-    if (__atomic_load_n(loads, __ATOMIC_RELAXED) == driver_watch.seen.load(std::memory_order_relaxed)) [[likely]]
-        return false;
+    // `found` once more: another thread's look may have ended since.
+    if (__atomic_load_n(loads, __ATOMIC_RELAXED) == driver_watch.seen.load(std::memory_order_acquire)) [[likely]]
+        return driver_watch.found.load(std::memory_order_relaxed);
     return look_for_drivers();
 }
 
