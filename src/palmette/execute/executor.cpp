@@ -4,15 +4,6 @@ namespace palmette::runtime {
 
 using plan::StepKind;
 
-namespace {
-
-/// Waits of some microseconds for a step of those that run in order, after which all that can start does: a peer whose
-/// exposures wait for their readers, since they lie on a device, which only that peer knows, may wait for a later step
-/// of this rank's.
-constexpr int most_pauses_in_order = 32;
-
-}  // namespace
-
 int Transport::wait(Executor& executor) {
     bool any = false;
     const int error = progress(executor, any);
@@ -36,6 +27,14 @@ void Executor::prepare(const BoundProgram& program, const Workspace& lent) {
     grow(polled_, program.steps.size());
     grow(late_, program.steps.size());
     for (const auto& transport : transports_) transport->prepare(program);
+    if (lent.scratch || lent.staging) {
+        prepared_ = {};
+        return;
+    }
+    prepared_.steps = std::max(prepared_.steps, program.steps.size());
+    prepared_.requests = std::max(prepared_.requests, program.most_requests);
+    prepared_.scratch = std::max(prepared_.scratch, program.scratch_bytes);
+    prepared_.staging = std::max(prepared_.staging, program.staging_bytes);
 }
 
 char* Executor::address(const Piece& piece) {
@@ -362,11 +361,11 @@ int Executor::run_in_order() {
             error = transport.start(*this, index, false, started);
             bool done = started == Started::done;
             if (!done) spin_wait_.reset();
-            for (int long_pauses = 0; error == 0 && !done;) {
-                if (long_pauses == most_pauses_in_order) return go_on_by_dependencies(index);
+            while (error == 0 && !done) {
                 error = transport.poll(*this, index, done);
                 if (error != 0 || done || !spin_wait_.pause()) continue;
-                ++long_pauses;
+                if (transport.may_wait_for_later_steps(*this)) [[unlikely]]
+                    return go_on_by_dependencies(index);
                 error = idle();
             }
         }
@@ -414,12 +413,6 @@ int Executor::run(const BoundProgram& program, const Environment& environment) {
     error = start_ready();
     may_block_ = true;
     return error == 0 ? finish() : ended(error);
-}
-
-std::int64_t Executor::take_refusals() {
-    std::int64_t sum = 0;
-    for (const auto& transport : transports_) sum += transport->take_refusals();
-    return sum;
 }
 
 }  // namespace palmette::runtime

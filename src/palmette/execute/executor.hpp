@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/byte_buffer.hpp"
@@ -83,7 +84,10 @@ class Executor {
 
     /// Allocates the buffers for a program. Throws std::bad_alloc; call it before any rank has sent anything. `lent`:
     /// what is set of it serves in place of the executor's own.
-    void prepare(const BoundProgram& program, const Workspace& lent = {});
+    void prepare(const BoundProgram& program) {
+        if (!is_prepared_for(program)) prepare(program, {});
+    }
+    void prepare(const BoundProgram& program, const Workspace& lent);
 
     /// Runs to completion. Where a single transport has anything outstanding it blocks in that transport's wait, so
     /// that the MPI's own wait policy (spin, yield, block) applies. Returns the first error, 0 otherwise.
@@ -102,7 +106,7 @@ class Executor {
     }
 
     /// Returns and resets the count of steps that took a fallback because a system or a peer refused.
-    std::int64_t take_refusals();
+    std::int64_t take_refusals() { return std::exchange(refusals_, 0); }
 
     const Transports& transports() const { return transports_; }
     /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
@@ -132,12 +136,19 @@ class Executor {
     int pause();
     /// For a transport that has waited in its own way.
     int idle();
+    void count_refusal() { ++refusals_; }
 
   private:
     const char* read_from(const PieceCursor& cursor, const char* exposed) {
         return cursor.piece->buffer == exposed_buffer ? exposed + cursor.piece->offset + cursor.used : at(cursor);
     }
     Transport& carrier(const BoundStep& step) const { return *transports_[step.transport]; }
+    /// Whether all buffers are there for it. Not found out for programs for which transports have further ones.
+    bool is_prepared_for(const BoundProgram& program) const {
+        return program.steps.size() <= prepared_.steps && program.most_requests <= prepared_.requests &&
+               program.scratch_bytes <= prepared_.scratch && program.staging_bytes <= prepared_.staging &&
+               program.single_copies == 0 && program.channels == 0;
+    }
     void set(const BoundProgram& program, const Environment& environment);
     int begin_transports(bool& begun);
     int start(std::uint32_t step);
@@ -167,6 +178,12 @@ class Executor {
     Environment environment_;
     base::ByteBuffer scratch_, staging_;
     Workspace at_;
+    /// The largest program that buffers of the executor's own were allocated for, in each respect.
+    struct Prepared {
+        std::size_t steps = 0;
+        std::int64_t requests = -1, scratch = -1, staging = -1;
+    } prepared_;
+    std::int64_t refusals_ = 0;
     /// Steps whose copies a device has begun: then a message is sent, or the step completes.
     struct Late {
         std::uint32_t step;

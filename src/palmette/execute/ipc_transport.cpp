@@ -96,7 +96,7 @@ int IpcTransport::receive(Executor& executor, std::uint32_t index) {
     Rendezvous& one = rendezvous_[index];
     if (one.offer.has_handle != 0) {
         if (begin_copy(executor, index)) return 0;
-        ++refusals_;
+        executor.count_refusal();
         one.fin = 1;
         if (const int error =
                 messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.fin), sizeof one.fin, step.peer,

@@ -36,7 +36,6 @@ class IpcTransport final : public Transport {
     int poll(Executor& executor, std::uint32_t step, bool& done) override;
     int posted_complete(Executor& executor, std::uint32_t step) override;
     void end(Executor& executor, bool failed) override;
-    std::int64_t take_refusals() override { return std::exchange(refusals_, 0); }
     /// Messages that were copied by handle, since the last call.
     std::int64_t take_copied() { return std::exchange(copied_, 0); }
 
@@ -76,7 +75,7 @@ class IpcTransport final : public Transport {
     MixedMemory* memory_ = nullptr;
     std::vector<Rendezvous> rendezvous_;  ///< by step
     std::vector<std::int32_t> refused_by_;
-    std::int64_t refusals_ = 0, copied_ = 0;
+    std::int64_t copied_ = 0;
 };
 
 }  // namespace palmette::runtime

@@ -38,6 +38,7 @@ bool NodeTransport::begin(Executor& executor, int& error) {
     error = 0;
     SharedNode* shared = executor.environment().shared;
     if (!shared) return true;
+    if (!keeps_order(executor)) shared->note_in_place();
     DeviceMemory* const device = executor.environment().memory->device();
     if (!device) [[likely]]
         return shared->begin(executor.program().exposed_bytes);
@@ -68,6 +69,11 @@ bool NodeTransport::keeps_order(const Executor& executor) const {
     // Not with exposures in place, which wait for their readers.
     const Environment& environment = executor.environment();
     return environment.shared && environment.single_copy_from == INT64_MAX && !environment.memory->device();
+}
+
+bool NodeTransport::may_wait_for_later_steps(const Executor& executor) const {
+    // A member waits for the readers of its exposures in place; that they lie on a device only that member knows.
+    return executor.environment().shared->any_in_place();
 }
 
 int NodeTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
@@ -276,7 +282,7 @@ int NodeTransport::read_part(Executor& executor, const BoundStep& step, const Ex
     }
     if (!fetch.refused) {
         shared.refuse(step.peer, tag);
-        ++refusals_;
+        executor.count_refusal();
         fetch.refused = true;
         // Another step may have the outstanding request.
         if (!relayed_.empty()) return 0;
@@ -344,7 +350,7 @@ int NodeTransport::read_and_finish(Executor& executor, std::uint32_t index) {
                                          step.peer, environment.first_tag + step.tag + environment.control_tags, index);
         if (error != 0 || one.fin == 0) return error;
     }
-    ++refusals_;
+    executor.count_refusal();
     return send_payload(executor, index);
 }
 

@@ -17,7 +17,7 @@ namespace palmette::runtime {
 ///
 /// Exposures in device memory carry what their readers open them with, each by itself; that fallback is the same for
 /// readers that can't.
-class NodeTransport : public Transport {
+class NodeTransport final : public Transport {
   public:
     /// Shorter messages are sent by that transport: RTS and FIN cost more than a second copy.
     static constexpr std::int64_t least_rendezvous = 4096;
@@ -32,8 +32,8 @@ class NodeTransport : public Transport {
     int poll(Executor& executor, std::uint32_t step, bool& done) override;
     int posted_complete(Executor& executor, std::uint32_t step) override;
     bool keeps_order(const Executor& executor) const override;
+    bool may_wait_for_later_steps(const Executor& executor) const override;
     void end(Executor& executor, bool failed) override;
-    std::int64_t take_refusals() override { return std::exchange(refusals_, 0); }
 
     /// `works`: whether all ranks of each node may read each other's memory, which the rendezvous needs; the same on
     /// all ranks.
@@ -98,7 +98,6 @@ class NodeTransport : public Transport {
     std::vector<Rendezvous> rendezvous_;  ///< by step
     std::vector<Fetch> relayed_;          ///< refused ones; the first has the outstanding request
     Known unreadable_, refused_by_;       ///< members of the node; ranks
-    std::int64_t refusals_ = 0;
     base::ByteBuffer bounce_;
     std::vector<std::uint32_t> begun_;  ///< pulls whose copies by a device's queue are outstanding
     bool descriptors_fit_ = true;       ///< in the ring of this operation, beside what is copied there

@@ -72,11 +72,12 @@ class Transport {
     /// (plan/verify.hpp shows it for plans without messages).
     virtual bool keeps_order(const Executor&) const { return false; }
 
+    /// Asked in long waits of operations that do so: whether a peer may be waiting for a later step of this rank's
+    /// after all. All steps that can start do so then.
+    virtual bool may_wait_for_later_steps(const Executor&) const { return false; }
+
     /// Ends the operation on this rank. `failed`: nothing that is outstanding may arrive any more.
     virtual void end(Executor&, bool /*failed*/) {}
-
-    /// Returns and resets the count of steps that took a fallback because a system or a peer refused.
-    virtual std::int64_t take_refusals() { return 0; }
 };
 
 /// A message transport, by which other transports send their control messages (RTS, FIN) and fallback payload.

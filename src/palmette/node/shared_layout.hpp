@@ -103,6 +103,7 @@ struct SharedHeader {
     std::uint64_t token;  ///< random, also in the segment's name: identifies the segment
     std::int64_t members;
     std::int64_t ring_bytes;
+    std::atomic<std::uint32_t> in_place{0};  ///< 1: a member has begun an operation with exposures in place
 };
 
 /// The size of the shared memory of one communicator on one node.

@@ -199,6 +199,11 @@ class SharedNode {
         virtual void read(void* to, const char* from, std::int64_t bytes) = 0;
     };
     void read_device_with(Reader* reader) { reader_ = reader; }
+    /// Tells all members that exposures of this one may be read in place, from the next operation on.
+    void note_in_place() const {
+        if (!any_in_place()) segment_->header().in_place.store(1, std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool any_in_place() const { return segment_->header().in_place.load(std::memory_order_relaxed) != 0; }
     /// The owner of an exposure has ended the operation, after an error: it won't answer any more.
     [[nodiscard]] bool has_left(int owner) const {
         return member(owner).completed.load(std::memory_order_acquire) > now_;

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <vector>
 
@@ -124,8 +125,7 @@ std::unique_ptr<SharedSegment> SharedSegment::create(int members, const SharedSh
         name = base::cat("named:", plain, ":", hex(token));
     }
     if (!out->map(bytes, why)) return nullptr;
-    auto* header = reinterpret_cast<SharedHeader*>(out->base_);
-    *header = {SharedHeader::magic_word, token, members, ring};
+    new (out->base_) SharedHeader{SharedHeader::magic_word, token, members, ring};
     return out;
 }
 

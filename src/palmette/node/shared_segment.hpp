@@ -36,7 +36,7 @@ class SharedSegment {
     /// To be called once all have opened it: unlinks the name and closes the descriptor. The mapping stays.
     void forget_name();
 
-    [[nodiscard]] const SharedHeader& header() const { return *reinterpret_cast<const SharedHeader*>(base_); }
+    [[nodiscard]] SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(base_); }
     [[nodiscard]] int members() const { return static_cast<int>(header().members); }
     [[nodiscard]] std::int64_t ring_bytes() const { return header().ring_bytes; }
     /// The part of one member: its control page, its windows, its ring.

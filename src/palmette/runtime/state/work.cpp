@@ -331,6 +331,17 @@ bool Work::open_on_device(MpiExecutor& executor) {
     return true;
 }
 
+void Work::open_device(MpiExecutor& executor) {
+    runs_on_device_ = open_on_device(executor);
+    if (runs_on_device_) return;
+    const bool whole = !plan->aggregation && plan->batch_bytes == 0 && !remembered_ && plan->slot == 0;
+    overlaps_ = whole && !send.is_staged() && !recv.is_staged();
+    if (overlaps_)
+        device_->overlap(bases_, *bound_);
+    else
+        device_->read_all();
+}
+
 int Work::run() {
     try {
         piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
@@ -338,13 +349,8 @@ int Work::run() {
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
-        runs_on_device_ = device_ && open_on_device(executor);
-        const bool whole = !plan->aggregation && plan->batch_bytes == 0 && !remembered_ && plan->slot == 0;
-        overlaps_ = device_ && !runs_on_device_ && whole && !send.is_staged() && !recv.is_staged();
-        if (overlaps_)
-            device_->overlap(bases_, *bound_);
-        else if (device_ && !runs_on_device_)
-            device_->read_all();
+        if (device_) [[unlikely]]
+            open_device(executor);
         if (plan->aggregation) {
             error = run_aggregated(executor);
         } else if (plan->batch_bytes > 0) {
@@ -357,7 +363,8 @@ int Work::run() {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment(executor));
         }
-        if (runs_on_device_) device_->note(on_device_.close());
+        if (runs_on_device_) [[unlikely]]
+            device_->note(on_device_.close());
         if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]
             Process::instance().report().refused_reads.add(refused);
         if (left_to_mpi_) return mpi_code(error);

@@ -73,6 +73,8 @@ class Work {
     int bind_own_lengths();
     /// Of a plan that forwards blocks of lengths that repeat.
     int bind_repeated(const Layout& layout, RepeatedCounts& repeated);
+    /// Of a call on device memory: the plan will run there, or on its copies.
+    void open_device(MpiExecutor& executor);
     /// Whether the plan of a call on device memory runs there, as this rank decides by itself: then it is prepared.
     bool open_on_device(MpiExecutor& executor);
     /// Where the base of a plan's send or receive buffer lies on the device.

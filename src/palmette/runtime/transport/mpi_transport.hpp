@@ -17,7 +17,7 @@
 namespace palmette::runtime {
 
 /// Carries every message. Codes are the MPI's.
-class MpiTransport : public Messages {
+class MpiTransport final : public Messages {
   public:
     explicit MpiTransport(Waiting waiting) : waiting_(waiting) {}
 
