@@ -123,18 +123,20 @@ def on_device(prototype: Prototype, arguments: str, kind: str) -> str:
         for p in prototype.parameters
     ]
     again = f"on_{prototype.name}({', '.join(given)})"
+    direct = f"[&] {{ return next::{prototype.name}({prototype.arguments}); }}"
     if kind == "blocking":
         return f"""\
     if (!runtime::all_on_host({", ".join(buffers)})) [[unlikely]]
         if (const auto code = runtime::on_device({arguments}, inside, [&](const runtime::OnDevice& device) {{
                 return {again};
-            }}))
+            }}, {direct}))
             return *code;
 """
     return f"""\
     if (!runtime::all_on_host({", ".join(buffers)})) [[unlikely]]
         if (const auto code = runtime::{kind}_on_device({arguments}, inside, request,
-                [&](const runtime::OnDevice& device, MPI_Request* inner) {{ return {again}; }}))
+                [&](const runtime::OnDevice& device, MPI_Request* inner) {{ return {again}; }},
+                {direct}))
             return *code;
 """
 
@@ -142,11 +144,12 @@ def on_device(prototype: Prototype, arguments: str, kind: str) -> str:
 def served_body(prototype: Prototype, collective: str, kind: str) -> str:
     """Return the body of a collective's `on_MPI_X`: served by palmette where possible, otherwise by what comes next."""
     arguments = call_arguments(prototype, collective, kind)
-    before = measured = ""
+    measured = ""
+    before = f"    if (runtime::{kind}_is_left()) return MPI_SUCCESS;\n" if buffers_of(prototype) else ""
     serve = f"runtime::start_{kind}({arguments}, request)"
     if kind == "blocking":
         serve = f"runtime::serve({arguments})"
-        before = "    runtime::before_blocking(comm);\n"
+        before = "    if (runtime::blocking_is_left(comm)) return MPI_SUCCESS;\n"
         measured = f"""\
         if (runtime::CachedPlan* plan = runtime::take_measured()) [[unlikely]] {{
             runtime::before_blocking(comm);

@@ -14,10 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal["flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "algorithm"]
+Kind = Literal[
+    "flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "device_mpi", "algorithm"
+]
 """What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%;
-level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; report 0, 1 or a path that ends in .json;
-algorithm an algorithm's specification or `mpi`."""
+level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; device_mpi auto, 0 or 1; report 0, 1 or a path
+that ends in .json; algorithm an algorithm's specification or `mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 
@@ -67,6 +69,7 @@ class Setting(NamedTuple):
             "wait": "auto, mpi or poll" if value not in ("auto", "mpi", "poll") else "",
             "grids": "halo or exchange" if value not in ("halo", "exchange") else "",
             "device_path": "auto, staging, ipc or nccl" if value not in ("auto", "staging", "ipc", "nccl") else "",
+            "device_mpi": "auto, 0 or 1" if value not in ("auto", "0", "1") else "",
             "share": "0 or a percentage such as 1%, at most 50%" if not _is_share(value) else "",
             "report": "0, 1 or a path that ends in .json"
             if value not in ("0", "1") and not value.endswith(".json")

@@ -151,5 +151,5 @@ def _mpi_text(knows: bool | None) -> str:
     if knows is None:
         return "it doesn't say whether it reads device memory (palmette doesn't need it)"
     if knows:
-        return "it says that it reads device memory; palmette stages its own calls all the same"
+        return "it says that it reads device memory: new kinds of calls on it are left to it"
     return "it can't read device memory, says MPIX_Query_cuda_support (palmette doesn't need it)"

@@ -7,6 +7,7 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/recording.hpp"
@@ -25,6 +26,7 @@ void watch_for_drivers(const runtime::Settings& settings) {
     (void)settings;
     device::ignore_drivers();
 #else
+    runtime::set_mpi_takes_devices(settings.device_mpi);
     if (!settings.device_check)
         device::ignore_drivers();
     else

@@ -180,6 +180,11 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.check ? "check" : "no check");
     out.device_check = flag(out, settings::device_check);
     hash_field(out.hash, out.device_check ? "device check" : "host memory");
+    const std::string takes = value_of(settings::device_mpi);
+    if (takes == "0" || takes == "1") out.device_mpi = takes == "1";
+    if (takes != "auto" && !out.device_mpi)
+        complain(out, base::cat(settings::device_mpi.name, "='", takes, "' is not auto, 0 or 1"));
+    hash_field(out.hash, base::cat("device MPI ", takes));
     const std::string path = value_of(settings::device_path);
     using DevicePath = Settings::DevicePath;
     out.device_path = path == "staging" ? DevicePath::staging

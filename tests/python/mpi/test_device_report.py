@@ -62,7 +62,7 @@ def test_the_page_has_a_table_of_80_columns(run: Callable[..., Ran]) -> None:
     lines = page[page.index("palmette: 2 ranks") :].splitlines()
     assert [line for line in lines if len(line) > 80] == [], page
     heading = next(line for line in lines if line.startswith("  on device memory"))
-    assert heading.split()[4:] == ["calls", "read", "written", "in", "place", "failed"]
+    assert heading.split()[4:] == ["calls", "read", "written", "in", "place", "by", "MPI", "failed"]
     assert any(line.startswith("  allreduce") and line.rstrip().endswith("0") for line in lines)
     assert "could not be pinned" in page
 
@@ -83,3 +83,14 @@ def test_without_a_driver_nothing_is_said(run: Callable[..., Ran]) -> None:
     ran = run("host")
     assert ran.report is not None
     assert "device" not in ran.report
+
+
+def test_handles_are_counted(run: Callable[..., Ran]) -> None:
+    ran = run("cuda", PALMETTE_DEVICE_PATH="ipc", PALMETTE_ALLREDUCE="shared", PALMETTE_BCAST="shared")
+    assert ran.report is not None
+    handles = ran.report["device"]["ipc"]
+    assert handles["exported"] >= handles["opened"] > 0
+    assert handles["not_exported"] == handles["not_opened"] == 0
+    staged = run("cuda", PALMETTE_DEVICE_PATH="staging").report
+    assert staged is not None
+    assert not any(staged["device"]["ipc"].values())

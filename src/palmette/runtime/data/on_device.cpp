@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/data/mpi_devices.hpp"
 
 namespace palmette::runtime {
 
@@ -334,6 +335,13 @@ OnDevice::~OnDevice() {
     if (current_ == this) current_ = nullptr;
 }
 
+bool OnDevice::leave_to_mpi() {
+    const auto takes = [](const device::StagedBuffer& one) { return !one.is_open() || mpi_takes(*one.place().driver); };
+    if (!takes(send_) || !takes(recv_)) return false;
+    left_ = in_place_ = true;
+    return true;
+}
+
 void OnDevice::read_all() {
     if (in_place_) return;
     if (!has_read_) {
@@ -364,7 +372,7 @@ int OnDevice::finish(int code, MPI_Comm comm) {
     counts.calls.fetch_add(1, std::memory_order_relaxed);
     counts.bytes_read.fetch_add(send_.bytes_read() + recv_.bytes_read(), std::memory_order_relaxed);
     counts.bytes_written.fetch_add(recv_.bytes_written(), std::memory_order_relaxed);
-    if (in_place_) counts.in_place.fetch_add(1, std::memory_order_relaxed);
+    if (in_place_) (left_ ? counts.left : counts.in_place).fetch_add(1, std::memory_order_relaxed);
     const device::Status failure = failure_ ? failure_ : send_.failure() ? send_.failure() : recv_.failure();
     if (!failure) return code;
     counts.failures.fetch_add(1, std::memory_order_relaxed);

@@ -27,6 +27,7 @@ bool all_on_host(Buffers... buffers) {
 struct DeviceCounts {
     std::atomic<std::int64_t> calls{0}, bytes_read{0}, bytes_written{0}, failures{0};
     std::atomic<std::int64_t> in_place{0};  ///< calls of them that ran on device memory itself
+    std::atomic<std::int64_t> left{0};      ///< calls of them that the MPI made on device memory itself
 };
 extern constinit std::array<DeviceCounts, select::all_function_count> device_counts;
 /// Of runs of compositions.
@@ -72,10 +73,16 @@ class OnDevice final : public StepData {
     /// For the next start of a persistent operation.
     void restart();
 
-    /// The blocking call that this thread is making on staged buffers; null: none.
+    /// The call that this thread is making on staged buffers; null: none.
     static OnDevice* current() { return current_; }
-    /// Makes it this thread's, until the output is copied back.
+    /// Makes it this thread's: a blocking one until its output is copied back, others until they have been started.
     void make_current() { current_ = this; }
+    void end_current() { current_ = nullptr; }
+
+    /// The call is the MPI's to make. Where that takes the memory of these devices nothing is copied, and whoever has
+    /// made this the thread's current call makes it with the program's own buffers. False: the copies serve.
+    bool leave_to_mpi();
+    bool is_left() const { return left_; }
 
     /// `program` reads and writes pieces while others are copied, from here until the output is copied back. Must
     /// precede `read_all`.
@@ -111,7 +118,7 @@ class OnDevice final : public StepData {
     std::int64_t send_base_ = 0, recv_base_ = 0;
     bool reads_send_ = false, reads_recv_ = false, writes_recv_ = false, one_for_both_ = false;
     std::int64_t own_begin_ = 0, own_bytes_ = -1;  ///< the part of recv_ that is read, where it isn't all
-    bool has_read_ = false, in_place_ = false;
+    bool has_read_ = false, in_place_ = false, left_ = false;
     device::Status failure_ = nullptr;
     Bases bases_;
     std::vector<std::int64_t>

@@ -1,9 +1,11 @@
 #include "palmette/runtime/observe/report_devices.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 #include "palmette/base/text.hpp"
+#include "palmette/device/ipc.hpp"
 #include "palmette/device/loaded.hpp"
 #include "palmette/device/resources.hpp"
 #include "palmette/runtime/data/on_device.hpp"
@@ -20,6 +22,10 @@ static_assert(select::all_function_count < composition);
 const char* name_of(std::uint8_t key) {
     return key == composition ? "composition" : select::name_of(static_cast<select::Function>(key));
 }
+
+/// What became of handles of device memory: allocations that were exported, or couldn't be; others' that were opened,
+/// were open already, or couldn't be opened.
+constexpr std::array<const char*, 5> ipc_names{"exported", "not_exported", "opened", "found_open", "not_opened"};
 
 std::int64_t load(const std::atomic<std::int64_t>& count) { return count.load(std::memory_order_relaxed); }
 
@@ -39,10 +45,12 @@ DeviceReport::DeviceReport() {
     drivers_ = 1;
     by_lock_ = device::learned_count() ? 0 : 1;
     not_pinned_ = load(device::Resources::instance().counts().not_pinned);
+    const device::IpcCounts& ipc = device::ipc_counts;
+    ipc_ = {load(ipc.exports), load(ipc.unexported), load(ipc.opens), load(ipc.hits), load(ipc.refusals)};
     const auto add = [&](std::uint8_t key, const DeviceCounts& counts) {
         if (load(counts.calls) == 0) return;
-        rows_[key] = {load(counts.calls), load(counts.bytes_read), load(counts.bytes_written), load(counts.in_place),
-                      load(counts.failures)};
+        rows_[key] = {load(counts.calls),    load(counts.bytes_read), load(counts.bytes_written),
+                      load(counts.in_place), load(counts.left),       load(counts.failures)};
     };
     for (std::size_t f = 0; f < device_counts.size(); ++f) add(static_cast<std::uint8_t>(f), device_counts[f]);
     add(composition, composed_device_counts);
@@ -59,11 +67,14 @@ Json DeviceReport::pack() const {
     for (const auto& [function, row] : rows_) {
         Json item = Json::object();
         item.set("f", static_cast<int>(function)).set("n", row.calls).set("r", row.bytes_read);
-        item.set("w", row.bytes_written).set("i", row.in_place).set("e", row.failures);
+        item.set("w", row.bytes_written).set("i", row.in_place).set("m", row.left).set("e", row.failures);
         rows.push(std::move(item));
     }
+    Json ipc = Json::array();
+    for (const std::int64_t count : ipc_) ipc.push(count);
     Json out = Json::object();
     out.set("rows", std::move(rows)).set("d", drivers_).set("l", by_lock_).set("p", not_pinned_);
+    out.set("h", std::move(ipc));
     return out;
 }
 
@@ -74,11 +85,14 @@ void DeviceReport::absorb(const Json& other) {
         row.bytes_read += item.find("r")->integer("r");
         row.bytes_written += item.find("w")->integer("w");
         row.in_place += item.find("i")->integer("i");
+        row.left += item.find("m")->integer("m");
         row.failures += item.find("e")->integer("e");
     }
     drivers_ += other.find("d")->integer("d");
     by_lock_ += other.find("l")->integer("l");
     not_pinned_ += other.find("p")->integer("p");
+    const auto& ipc = other.find("h")->items("h");
+    for (std::size_t i = 0; i < std::min(ipc.size(), ipc_.size()); ++i) ipc_[i] += ipc[i].integer("h");
 }
 
 Json DeviceReport::to_json() const {
@@ -91,12 +105,15 @@ Json DeviceReport::to_json() const {
             .set("bytes_read", row.bytes_read)
             .set("bytes_written", row.bytes_written)
             .set("in_place", row.in_place)
+            .set("by_the_mpi", row.left)
             .set("failures", row.failures);
         rows.push(std::move(item));
     }
     Json out = Json::object();
     out.set("ranks_with_driver", drivers_).set("detected_by_lock", by_lock_).set("blocks_not_pinned", not_pinned_);
-    out.set("calls", std::move(rows));
+    Json ipc = Json::object();
+    for (std::size_t i = 0; i < ipc_.size(); ++i) ipc.set(ipc_names[i], ipc_[i]);
+    out.set("ipc", std::move(ipc)).set("calls", std::move(rows));
     return out;
 }
 
@@ -108,12 +125,18 @@ std::string DeviceReport::page() const {
         std::snprintf(line.data(), line.size(), format, values...);
         out += line.data();
     };
-    print("  %-22s %12s %10s %10s %9s %7s\n", "on device memory", "ranks' calls", "read", "written", "in place",
-          "failed");
+    print("  %-20s %12s %9s %9s %8s %6s %6s\n", "on device memory", "ranks' calls", "read", "written", "in place",
+          "by MPI", "failed");
     for (const auto& [function, row] : rows_)
-        print("  %-22s %12lld %10s %10s %9lld %7lld\n", name_of(function), static_cast<long long>(row.calls),
+        print("  %-20s %12lld %9s %9s %8lld %6lld %6lld\n", name_of(function), static_cast<long long>(row.calls),
               bytes_text(row.bytes_read).c_str(), bytes_text(row.bytes_written).c_str(),
-              static_cast<long long>(row.in_place), static_cast<long long>(row.failures));
+              static_cast<long long>(row.in_place), static_cast<long long>(row.left),
+              static_cast<long long>(row.failures));
+    if (const auto [exported, not_exported, opened, found_open, not_opened] = ipc_; opened + not_opened > 0)
+        out += "  note: " +
+               base::wrapped(base::cat("allocations of peers opened by handle: ", opened, ", found open: ", found_open,
+                                       " times, not to be opened: ", not_opened),
+                             8);
     if (not_pinned_ > 0)
         out += "  note: " + base::wrapped(base::cat(not_pinned_, not_pinned_ == 1 ? " block" : " blocks",
                                                     " of staging memory could not be pinned: their copies are slower "

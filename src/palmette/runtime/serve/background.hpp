@@ -140,4 +140,22 @@ inline void before_blocking(MPI_Comm comm) {
     if (has_outstanding()) Background::instance().finish(comm);
 }
 
+// Before the MPI makes a call. True: it isn't to be made here, since `on_device` has the MPI make it with the program's
+// own buffers.
+
+inline bool blocking_is_left(MPI_Comm comm) {
+    const bool left = OnDevice::current() && OnDevice::current()->leave_to_mpi();
+    before_blocking(comm);
+    return left;
+}
+inline bool nonblocking_is_left() {
+    OnDevice* const device = OnDevice::current();
+    if (!device) [[likely]]
+        return false;
+    if (device->leave_to_mpi()) return true;
+    device->read_all();
+    return false;
+}
+inline bool persistent_is_left() { return OnDevice::current() && OnDevice::current()->leave_to_mpi(); }
+
 }  // namespace palmette::runtime

@@ -55,6 +55,7 @@ bool may_run_in_background(Call& call, Task& task) {
 int begin_nonblocking(Task& task, MPI_Request* request) {
     Background& background = Background::instance();
     background.wait_for_tags(*task.work.state, task.tags);
+    if (OnDevice* device = OnDevice::current()) device->read_all();
     if (const int error = start_request(task, request); error != MPI_SUCCESS) {
         background.give_back(task);
         return error;

@@ -14,6 +14,8 @@
 #include "palmette/device/loaded.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/data/device_library.hpp"
+#include "palmette/runtime/data/mpi_devices.hpp"
+#include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
@@ -78,11 +80,23 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
     made->key = key;
     // Calls without data don't synchronise.
     const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
-    if (key.blocking && moves && settings.device_check && is_due_for_device_check() && !look_at_devices(settings)) {
-        unusable = made->refusal = Refusal::device_memory;
-        warn_of_device_memory(rank_);
-    } else {
-        fill(*made, settings);
+    auto devices = Devices::may_be_served;
+    if (key.blocking && moves && settings.device_check && is_due_for_device_check())
+        devices = look_at_devices(settings);
+    // An algorithm that is asked for is taken.
+    if (devices == Devices::are_the_mpis && settings.forced[static_cast<std::size_t>(key.function)])
+        devices = Devices::may_be_served;
+    switch (devices) {
+        case Devices::may_be_served:
+            fill(*made, settings);
+            break;
+        case Devices::are_the_mpis:
+            made->refusal = Refusal::device_memory;
+            made->reason = "the MPI takes device memory itself";
+            break;
+        case Devices::are_unknown:
+            unusable = made->refusal = Refusal::device_memory;
+            warn_of_device_memory(rank_);
     }
     if (plans_.size() >= most_plans)
         for (std::size_t tried = 0; tried < plans_.size(); ++tried) {
@@ -99,9 +113,9 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
 
 bool Communicator::is_due_for_device_check() {
     // All ranks make the same plans. The checks get rarer, so that a program whose sizes never repeat doesn't pay for
-    // an agreement each time.
+    // an agreement each time, unless a rank has a driver.
     const std::uint64_t made = ++blocking_plans_made_;
-    return std::has_single_bit(made) || made % 1024 == 0;
+    return has_drivers_ || std::has_single_bit(made) || made % 1024 == 0;
 }
 
 bool Communicator::is_of_nccl(select::Function function) {
@@ -121,29 +135,36 @@ bool Communicator::is_of_nccl(select::Function function) {
 
 void Communicator::first_left(select::Function function, const Settings& settings) {
     if (!is_of_nccl(function) || !settings.device_check || !is_due_for_device_check()) return;
-    if (look_at_devices(settings)) return;
+    if (look_at_devices(settings) != Devices::are_unknown) return;
     unusable = Refusal::device_memory;
     warn_of_device_memory(rank_);
 }
 
-bool Communicator::look_at_devices(const Settings& settings) {
+Communicator::Devices Communicator::look_at_devices(const Settings& settings) {
 #if defined(PALMETTE_ABI_SMPI)
     static_cast<void>(settings);
-    return true;
+    return Devices::may_be_served;
 #else
     using Path = Settings::DevicePath;
     const bool has_nccl =
         settings.device_path == Path::nccl && !nccl_ && device::driver_loaded() && device::find_nccl(settings.nccl);
     // A GPU's driver may have been loaded since the state was made. New kinds of calls have a set-up cost anyway, and
     // those on device data mostly are new.
-    const auto all = all_true(shadow_comm_, {!device_library_is_loaded(), has_nccl});
-    if (all && (*all)[1]) {
+    const auto all = all_true(shadow_comm_, {!device_library_is_loaded(), has_nccl, !device::driver_loaded(),
+                                             mpi_takes_devices(), !OnDevice::current()});
+    if (!all) return Devices::are_unknown;
+    const auto [known, all_have_nccl, none_has_driver, mpi_takes_all, none_on_device] = *all;
+    has_drivers_ = !none_has_driver;
+    if (all_have_nccl) {
         nccl_ =
             std::make_unique<NcclRanks>(shadow_comm_, rank_, size(), 1, std::chrono::seconds(settings.nccl_timeout_s));
         // Calls on it have to be looked at.
         close_bypasses();
     }
-    return all && (*all)[0];
+    if (!known) return Devices::are_unknown;
+    // An MPI that takes device memory moves it without staging. Where the user asks for a way of palmette's it serves.
+    const bool left = settings.device_path == Path::automatic && mpi_takes_all && !none_on_device;
+    return left ? Devices::are_the_mpis : Devices::may_be_served;
 #endif
 }
 

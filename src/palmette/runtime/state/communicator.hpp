@@ -214,9 +214,14 @@ class Communicator {
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
     /// Whether all ranks check for GPU drivers before this new plan.
     bool is_due_for_device_check();
-    /// Collective: whether no rank's data can lie in memory by now that can't be looked at. Also finds out whether all
-    /// have NCCL.
-    bool look_at_devices(const Settings& settings);
+    /// What becomes of a new kind of calls by the memory that its data may lie in.
+    enum class Devices : std::uint8_t {
+        may_be_served,
+        are_the_mpis,  ///< some rank's lies on a device, and the MPI takes it there on all ranks
+        are_unknown    ///< it may lie in memory that can't be looked at
+    };
+    /// Collective. Also finds out whether all have NCCL.
+    Devices look_at_devices(const Settings& settings);
     void first_left(select::Function function, const Settings& settings);
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
@@ -259,6 +264,7 @@ class Communicator {
     AllLeftToMpi left_;
     std::array<RepeatedCounts, 2> repeats_;
     std::uint32_t left_functions_ = 0;  ///< a bit for each
+    bool has_drivers_ = false;          ///< some rank has a device's driver, as all know
     std::unique_ptr<NcclRanks> nccl_;
 };
 

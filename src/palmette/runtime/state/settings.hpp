@@ -45,8 +45,9 @@ struct Settings {
     bool fallback_fp_reductions = false;  ///< from a slower choice also where bits depend on who reduces
     bool reorder = true;  ///< communicators with a topology may be reordered where the program allows it
     topology::GridPurpose grids = topology::GridPurpose::halo;  ///< what they are reordered for
-    bool check = false;        ///< all ranks compare what they pass before a collective
-    bool device_check = true;  ///< data may lie in device memory where a GPU's driver library is loaded
+    bool check = false;              ///< all ranks compare what they pass before a collective
+    std::optional<bool> device_mpi;  ///< whether the MPI takes device memory itself; nothing: it is asked
+    bool device_check = true;        ///< data may lie in device memory where a GPU's driver library is loaded
     enum class DevicePath : std::uint8_t { automatic, staging, ipc, nccl };
     DevicePath device_path = DevicePath::automatic;  ///< how blocks in device memory travel
     std::string nccl;                                ///< path of a libnccl.so.2; empty: where the loader finds it

@@ -81,10 +81,13 @@ std::optional<bool> all_true(MPI_Comm comm, bool mine) {
     return numbers[0] != 0;
 }
 
-std::optional<std::array<bool, 2>> all_true(MPI_Comm comm, std::array<bool, 2> mine) {
-    Numbers numbers{mine[0], mine[1]};
+std::optional<std::array<bool, 5>> all_true(MPI_Comm comm, std::array<bool, 5> mine) {
+    Numbers numbers{};
+    std::copy(mine.begin(), mine.end(), numbers.begin());
     if (!minimum(comm, numbers)) return std::nullopt;
-    return std::array{numbers[0] != 0, numbers[1] != 0};
+    std::array<bool, 5> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = numbers[i] != 0;
+    return out;
 }
 
 std::optional<long long> smallest(MPI_Comm comm, long long mine) {

@@ -38,8 +38,8 @@ std::optional<BlockLengths> agree_on_blocks(MPI_Comm comm, const BlockLengths& m
 /// Collective over `comm`, under the same conditions: whether all ranks pass true.
 std::optional<bool> all_true(MPI_Comm comm, bool mine);
 
-/// Collective over `comm`, under the same conditions: the same for each of two.
-std::optional<std::array<bool, 2>> all_true(MPI_Comm comm, std::array<bool, 2> mine);
+/// Collective over `comm`, under the same conditions: the same for each of several.
+std::optional<std::array<bool, 5>> all_true(MPI_Comm comm, std::array<bool, 5> mine);
 
 /// Collective over `comm`, under the same conditions: the smallest of all ranks' numbers.
 std::optional<long long> smallest(MPI_Comm comm, long long mine);
