@@ -168,10 +168,14 @@ def test_one_ranks_failure_is_all_ranks(mpi_called: Callable[[str], Mpi]) -> Non
 def test_it_is_not_tried_unless_asked_for(mpi_called: Callable[[str], Mpi]) -> None:
     mpi = mpi_called("mpich")
     for path in ("auto", "staging", "ipc"):
-        ran = run(mpi, 2, 4, 2, 7, "d", path=path)
+        ran = run(mpi, 2, 4, 4, 11, "d", path=path, settings={"PALMETTE_ALLREDUCE": "shared:single=64K"})
         ran.assert_right()
         assert not by_nccl(ran)
         assert calls_of_nccl(ran, "ncclGetUniqueId") == 0
+        assert ran.report is not None
+        rows = {row["function"]: row for row in ran.report["device"]["calls"]}
+        # Some blocks are long enough for it to pay.
+        assert (rows["allreduce"]["in_place"] > 0) == (path != "staging")
 
 
 def test_without_the_library_nothing_is_tried(mpi_called: Callable[[str], Mpi]) -> None:
