@@ -72,6 +72,7 @@ bool has_world() {
 /// Before the MPI ends; a program's contexts may end after it.
 void release_devices() {
     if (!device::driver_loaded()) return;
+    runtime::OnDevice::forget_types();
     device::Nccl::abort_all();
     device::Resources::instance().release();
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -87,6 +89,33 @@ bool add_by_mask(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype t
     return true;
 }
 
+constinit std::mutex types_mutex;
+constinit int types_key = MPI_KEYVAL_INVALID;
+
+int forget(MPI_Datatype, int, void* known, void*) {
+    delete static_cast<std::shared_ptr<const Runs>*>(known);
+    return MPI_SUCCESS;
+}
+
+/// Of one element of a type with holes. Kept with the type as an attribute, which ends with it: to find them takes
+/// memory and time as the type's extent. Null where MPI says no.
+std::shared_ptr<const Runs> runs_of_one(MPI_Datatype type, const TypeShape& shape, std::int64_t true_lower,
+                                        std::int64_t true_extent) {
+    const std::lock_guard lock(types_mutex);
+    if (types_key == MPI_KEYVAL_INVALID &&
+        PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &types_key, nullptr) != MPI_SUCCESS)
+        return nullptr;
+    void* known = nullptr;
+    int is_known = 0;
+    if (PMPI_Type_get_attr(type, types_key, &known, &is_known) == MPI_SUCCESS && is_known)
+        return *static_cast<std::shared_ptr<const Runs>*>(known);
+    auto found = std::make_shared<Runs>();
+    if (!add_by_mask(*found, 0, 1, type, shape, true_lower, true_extent)) return nullptr;
+    auto kept = std::make_unique<std::shared_ptr<const Runs>>(found);
+    if (PMPI_Type_set_attr(type, types_key, kept.get()) == MPI_SUCCESS) kept.release();
+    return found;
+}
+
 /// Of `count` elements at `at`. False: MPI must check the arguments.
 bool add_elements(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype type) {
     if (count == 0) return true;
@@ -101,9 +130,9 @@ bool add_elements(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype 
     MPI_Aint lower = 0, extent = 0;
     if (PMPI_Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
     if (shape.extent < extent) return add_by_mask(runs, at, count, type, shape, lower, extent);
-    Runs element;
-    if (!add_by_mask(element, 0, 1, type, shape, lower, extent)) return false;
-    for (std::int64_t i = 0; i < count; ++i) runs.add(element, at + i * shape.extent);
+    const auto element = runs_of_one(type, shape, lower, extent);
+    if (!element) return false;
+    for (std::int64_t i = 0; i < count; ++i) runs.add(*element, at + i * shape.extent);
     return true;
 }
 
@@ -329,6 +358,11 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
         PMPI_Comm_rank(comm_, &rank);
         own_begin_ = rank * own_bytes_;
     }
+}
+
+void OnDevice::forget_types() {
+    const std::lock_guard lock(types_mutex);
+    if (types_key != MPI_KEYVAL_INVALID) PMPI_Type_free_keyval(&types_key);
 }
 
 OnDevice::~OnDevice() {
