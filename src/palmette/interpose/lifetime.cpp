@@ -8,6 +8,7 @@
 #include "palmette/interpose/settings.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
+#include "palmette/runtime/data/runs.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/recording.hpp"
@@ -72,7 +73,7 @@ bool has_world() {
 /// Before the MPI ends; a program's contexts may end after it.
 void release_devices() {
     if (!device::driver_loaded()) return;
-    runtime::OnDevice::forget_types();
+    runtime::forget_runs_of_types();
     device::Nccl::abort_all();
     device::Resources::instance().release();
 }

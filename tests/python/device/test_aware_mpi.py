@@ -67,7 +67,7 @@ def test_it_gets_the_programs_own_buffers(mpi_called: Callable[[str], Mpi], name
     ran = run(mpi_called(name))
     for function in ("allreduce", "bcast"):
         row = rows(ran)[function]
-        assert 0 < row["by_the_mpi"], ran.report
+        assert row["by_the_mpi"] > 0, ran.report
         assert row["failures"] == 0
     # Lengths that were first seen on the host are palmette's, and staged.
     assert rows(ran)["allreduce"]["by_the_mpi"] < rows(ran)["allreduce"]["calls"]

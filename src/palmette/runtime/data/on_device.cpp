@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
-#include "palmette/runtime/data/datatype.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
+#include "palmette/runtime/data/runs.hpp"
 
 namespace palmette::runtime {
 
@@ -20,143 +18,6 @@ constinit thread_local OnDevice* OnDevice::current_ = nullptr;
 namespace {
 
 using select::Function;
-
-/// Some bytes from an argument's address on.
-struct Run {
-    std::int64_t begin, end;
-    friend bool operator<(const Run& a, const Run& b) { return a.begin < b.begin; }
-};
-
-/// The bytes of a buffer that are data, sorted, disjoint and not adjacent.
-class Runs {
-  public:
-    void add(std::int64_t begin, std::int64_t bytes) {
-        if (bytes <= 0) return;
-        if (!all_.empty() && all_.back().end == begin)
-            all_.back().end += bytes;
-        else
-            all_.push_back({begin, begin + bytes});
-    }
-    void add(const Runs& others, std::int64_t shift) {
-        for (const Run& run : others.all_) add(run.begin + shift, run.end - run.begin);
-    }
-    void sort() {
-        std::sort(all_.begin(), all_.end());
-        std::size_t kept = 0;
-        for (std::size_t i = 1; i < all_.size(); ++i) {
-            if (all_[i].begin <= all_[kept].end)
-                all_[kept].end = std::max(all_[kept].end, all_[i].end);
-            else
-                all_[++kept] = all_[i];
-        }
-        if (!all_.empty()) all_.resize(kept + 1);
-    }
-    bool empty() const { return all_.empty(); }
-    std::int64_t begin() const { return all_.front().begin; }
-    std::int64_t end() const { return all_.back().end; }
-    const std::vector<Run>& all() const { return all_; }
-    std::int64_t bytes() const {
-        std::int64_t sum = 0;
-        for (const Run& run : all_) sum += run.end - run.begin;
-        return sum;
-    }
-
-  private:
-    std::vector<Run> all_;
-};
-
-/// The bytes that `count` elements have, found by unpacking ones over zeros. False where MPI says no.
-bool add_by_mask(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype type, const TypeShape& shape,
-                 std::int64_t true_lower, std::int64_t true_extent) {
-    const std::int64_t last = (count - 1) * shape.extent;
-    const std::int64_t low = true_lower + std::min<std::int64_t>(0, last);
-    const std::int64_t high = true_lower + true_extent + std::max<std::int64_t>(0, last);
-    const std::vector<char> ones(static_cast<std::size_t>(count * shape.size), 1);
-    std::vector<char> mask(static_cast<std::size_t>(high - low), 0);
-    if (unpack(ones.data(), count, type, shape, mask.data() - low, MPI_COMM_SELF) != MPI_SUCCESS) return false;
-    const auto zero = [&](std::size_t from) {
-        const void* found = std::memchr(mask.data() + from, 0, mask.size() - from);
-        return found ? static_cast<std::size_t>(static_cast<const char*>(found) - mask.data()) : mask.size();
-    };
-    const auto one = [&](std::size_t from) {
-        const void* found = std::memchr(mask.data() + from, 1, mask.size() - from);
-        return found ? static_cast<std::size_t>(static_cast<const char*>(found) - mask.data()) : mask.size();
-    };
-    for (std::size_t begin = one(0), end = 0; begin < mask.size(); begin = one(end)) {
-        end = zero(begin);
-        runs.add(at + low + static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin));
-    }
-    return true;
-}
-
-constinit std::mutex types_mutex;
-constinit int types_key = MPI_KEYVAL_INVALID;
-
-int forget(MPI_Datatype, int, void* known, void*) {
-    delete static_cast<std::shared_ptr<const Runs>*>(known);
-    return MPI_SUCCESS;
-}
-
-/// Of one element of a type with holes. Kept with the type as an attribute, which ends with it: to find them takes
-/// memory and time as the type's extent. Null where MPI says no.
-std::shared_ptr<const Runs> runs_of_one(MPI_Datatype type, const TypeShape& shape, std::int64_t true_lower,
-                                        std::int64_t true_extent) {
-    const std::lock_guard lock(types_mutex);
-    if (types_key == MPI_KEYVAL_INVALID &&
-        PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &types_key, nullptr) != MPI_SUCCESS)
-        return nullptr;
-    void* known = nullptr;
-    int is_known = 0;
-    if (PMPI_Type_get_attr(type, types_key, &known, &is_known) == MPI_SUCCESS && is_known)
-        return *static_cast<std::shared_ptr<const Runs>*>(known);
-    auto found = std::make_shared<Runs>();
-    if (!add_by_mask(*found, 0, 1, type, shape, true_lower, true_extent)) return nullptr;
-    auto kept = std::make_unique<std::shared_ptr<const Runs>>(found);
-    if (PMPI_Type_set_attr(type, types_key, kept.get()) == MPI_SUCCESS) kept.release();
-    return found;
-}
-
-/// Of `count` elements at `at`. False: MPI must check the arguments.
-bool add_elements(Runs& runs, std::int64_t at, std::int64_t count, MPI_Datatype type) {
-    if (count == 0) return true;
-    TypeShape shape;
-    if (count < 0 || !size_of(type, shape)) return false;
-    if (shape.size == 0) return true;
-    if (complete(type, shape) != MPI_SUCCESS) return false;
-    if (shape.dense) {
-        runs.add(at, count * shape.size);
-        return true;
-    }
-    MPI_Aint lower = 0, extent = 0;
-    if (PMPI_Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
-    if (shape.extent < extent) return add_by_mask(runs, at, count, type, shape, lower, extent);
-    const auto element = runs_of_one(type, shape, lower, extent);
-    if (!element) return false;
-    for (std::int64_t i = 0; i < count; ++i) runs.add(*element, at + i * shape.extent);
-    return true;
-}
-
-/// The blocks of a side: `blocks` of them, or all in one for reductions.
-bool add_side(Runs& runs, const Side& side, int blocks) {
-    if (side.form == Side::Form::alike) {
-        TypeShape shape;
-        if (side.count == 0 || blocks == 0) return true;
-        if (side.count < 0 || !size_of(side.type, shape)) return false;
-        return add_elements(runs, 0, side.count * blocks, side.type);
-    }
-    if (!side.counts || !side.displacements || (side.form == Side::Form::typed && !side.types)) return false;
-    MPI_Aint lower = 0, extent = 1;
-    TypeShape shape;
-    if (side.form == Side::Form::listed &&
-        (!size_of(side.type, shape) || PMPI_Type_get_extent(side.type, &lower, &extent) != MPI_SUCCESS))
-        return false;
-    for (int b = 0; b < blocks; ++b) {
-        const MPI_Datatype type = side.types ? side.types[b] : side.type;
-        if (!add_elements(runs, side.displacements[b] * static_cast<std::int64_t>(extent), side.counts[b], type))
-            return false;
-    }
-    return true;
-}
 
 /// What of a call is significant at this rank.
 struct Significant {
@@ -358,11 +219,6 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
         PMPI_Comm_rank(comm_, &rank);
         own_begin_ = rank * own_bytes_;
     }
-}
-
-void OnDevice::forget_types() {
-    const std::lock_guard lock(types_mutex);
-    if (types_key != MPI_KEYVAL_INVALID) PMPI_Type_free_keyval(&types_key);
 }
 
 OnDevice::~OnDevice() {

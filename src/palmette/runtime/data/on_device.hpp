@@ -48,9 +48,6 @@ class OnDevice final : public StepData {
     /// Whether any buffer lies on a device.
     bool any() const { return send_.is_open() || recv_.is_open(); }
 
-    /// Before the MPI ends: its next incarnation has other attributes.
-    static void forget_types();
-
     /// The arguments in place of the program's.
     const void* send(const void* given) const {
         return one_for_both_ ? recv_.host() + send_base_ : address_in(send_, send_base_, given);
