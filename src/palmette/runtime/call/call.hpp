@@ -31,6 +31,9 @@ class Call {
     /// The second half: whether all such calls are left to the MPI; counts it.
     bool is_left() { return left_to_mpi(); }
     Communicator& state() { return *state_; }
+    bool devices_are_the_mpis() const {
+        return state_->devices_are_the_mpis(function_, state_->settings(process_.settings()));
+    }
     MPI_Comm comm() const { return comm_; }
     bool blocking() const { return blocking_; }
     int rank() const { return state_->rank(); }

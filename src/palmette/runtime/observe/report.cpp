@@ -38,6 +38,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a rank of the job runs without palmette's library",
     "a communicator with processes from outside of MPI_COMM_WORLD",
     "Level Zero is loaded, so that data may lie in device memory",
+    "the MPI takes device memory itself",
     "counts of an alltoallv or alltoallw have changed that had repeated before",
     "lengths of an alltoallv or alltoallw that a plan can't remember",
 };

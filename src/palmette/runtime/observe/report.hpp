@@ -41,6 +41,7 @@ enum class Refusal : std::uint8_t {
     not_everywhere,
     other_jobs,
     device_memory,
+    devices_of_the_mpi,
     counts_changed,
     lengths_not_remembered,
     count,

@@ -152,6 +152,10 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
                               int (*begin)(Task&, MPI_Request*)) {
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.open()) return std::nullopt;
+    if (call.devices_are_the_mpis()) [[unlikely]] {
+        call.refuse_always(Refusal::devices_of_the_mpi, {});
+        return std::nullopt;
+    }
     Background& background = Background::instance();
     const auto lock = background.lock();
     Task& task = background.take(call.state());

@@ -82,17 +82,13 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
     const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
     auto devices = Devices::may_be_served;
     if (key.blocking && moves && settings.device_check && is_due_for_device_check())
-        devices = look_at_devices(settings);
-    // An algorithm that is asked for is taken.
-    if (devices == Devices::are_the_mpis && settings.forced[static_cast<std::size_t>(key.function)])
-        devices = Devices::may_be_served;
+        devices = look_at_devices(key.function, settings);
     switch (devices) {
         case Devices::may_be_served:
             fill(*made, settings);
             break;
         case Devices::are_the_mpis:
-            made->refusal = Refusal::device_memory;
-            made->reason = "the MPI takes device memory itself";
+            made->refusal = Refusal::devices_of_the_mpi;
             break;
         case Devices::are_unknown:
             unusable = made->refusal = Refusal::device_memory;
@@ -115,7 +111,7 @@ bool Communicator::is_due_for_device_check() {
     // All ranks make the same plans. The checks get rarer, so that a program whose sizes never repeat doesn't pay for
     // an agreement each time, unless a rank has a driver.
     const std::uint64_t made = ++blocking_plans_made_;
-    return has_drivers_ || std::has_single_bit(made) || made % 1024 == 0;
+    return drivers_.any || std::has_single_bit(made) || made % 1024 == 0;
 }
 
 bool Communicator::is_of_nccl(select::Function function) {
@@ -135,14 +131,14 @@ bool Communicator::is_of_nccl(select::Function function) {
 
 void Communicator::first_left(select::Function function, const Settings& settings) {
     if (!is_of_nccl(function) || !settings.device_check || !is_due_for_device_check()) return;
-    if (look_at_devices(settings) != Devices::are_unknown) return;
+    if (look_at_devices(function, settings) != Devices::are_unknown) return;
     unusable = Refusal::device_memory;
     warn_of_device_memory(rank_);
 }
 
-Communicator::Devices Communicator::look_at_devices(const Settings& settings) {
+Communicator::Devices Communicator::look_at_devices(select::Function function, const Settings& settings) {
 #if defined(PALMETTE_ABI_SMPI)
-    static_cast<void>(settings);
+    static_cast<void>(function), static_cast<void>(settings);
     return Devices::may_be_served;
 #else
     using Path = Settings::DevicePath;
@@ -154,7 +150,7 @@ Communicator::Devices Communicator::look_at_devices(const Settings& settings) {
                                              mpi_takes_devices(), !OnDevice::current()});
     if (!all) return Devices::are_unknown;
     const auto [known, all_have_nccl, none_has_driver, mpi_takes_all, none_on_device] = *all;
-    has_drivers_ = !none_has_driver;
+    drivers_ = {!none_has_driver, mpi_takes_all};
     if (all_have_nccl) {
         nccl_ =
             std::make_unique<NcclRanks>(shadow_comm_, rank_, size(), 1, std::chrono::seconds(settings.nccl_timeout_s));
@@ -162,9 +158,7 @@ Communicator::Devices Communicator::look_at_devices(const Settings& settings) {
         close_bypasses();
     }
     if (!known) return Devices::are_unknown;
-    // An MPI that takes device memory moves it without staging. Where the user asks for a way of palmette's it serves.
-    const bool left = settings.device_path == Path::automatic && mpi_takes_all && !none_on_device;
-    return left ? Devices::are_the_mpis : Devices::may_be_served;
+    return !none_on_device && devices_are_the_mpis(function, settings) ? Devices::are_the_mpis : Devices::may_be_served;
 #endif
 }
 

@@ -178,6 +178,19 @@ class Communicator {
         return row && repeated->count_if_skipped() ? row : nullptr;
     }
 
+    /// Of devices, as all ranks know.
+    struct Drivers {
+        bool any = false;         ///< some rank has one
+        bool of_the_mpi = false;  ///< the MPI takes the memory of their devices on all ranks
+    };
+    void set_drivers(const Drivers& drivers) { drivers_ = drivers; }
+    /// Whether buffers of calls that nobody can agree on may lie on a device and are the MPI's to move then: it takes
+    /// them, and may do so without staging. Where the user asks for a way of palmette's it serves.
+    bool devices_are_the_mpis(select::Function function, const Settings& settings) const {
+        return drivers_.any && drivers_.of_the_mpi && settings.device_path == Settings::DevicePath::automatic &&
+               !settings.forced[static_cast<std::size_t>(function)];
+    }
+
     /// Where all ranks have NCCL: by which calls on device memory go; else null.
     NcclRanks* nccl() const { return nccl_ && nccl_->in_service() ? nccl_.get() : nullptr; }
     /// Whether NCCL has such a function.
@@ -221,7 +234,7 @@ class Communicator {
         are_unknown    ///< it may lie in memory that can't be looked at
     };
     /// Collective. Also finds out whether all have NCCL.
-    Devices look_at_devices(const Settings& settings);
+    Devices look_at_devices(select::Function function, const Settings& settings);
     void first_left(select::Function function, const Settings& settings);
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
@@ -264,7 +277,7 @@ class Communicator {
     AllLeftToMpi left_;
     std::array<RepeatedCounts, 2> repeats_;
     std::uint32_t left_functions_ = 0;  ///< a bit for each
-    bool has_drivers_ = false;          ///< some rank has a device's driver, as all know
+    Drivers drivers_;
     std::unique_ptr<NcclRanks> nccl_;
 };
 

@@ -120,10 +120,14 @@ class Process {
     };
     std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,
                                           const std::shared_ptr<const Settings>& forced);
-    /// Collective: where the ranks of a new communicator sit, or why it can't be served.
-    std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm shadow_comm,
-                                        const std::shared_ptr<const Settings>& forced,
-                                        std::optional<Refusal>& unusable);
+    /// What the ranks of a new communicator have agreed on.
+    struct Settled {
+        std::shared_ptr<const Place> place;  ///< where they sit; null: it can't be served
+        std::optional<Refusal> unusable = Refusal::no_state;
+        Communicator::Drivers drivers;
+    };
+    /// Collective.
+    Settled settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced);
     void write_report();
     void put_report(int size, double seconds, int aborted_by) const;
     void free_with_users(Communicator& state);

@@ -4,7 +4,9 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/text.hpp"
+#include "palmette/device/loaded.hpp"
 #include "palmette/runtime/data/device_library.hpp"
+#include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/discovery.hpp"
 #include "palmette/runtime/state/process.hpp"
@@ -195,21 +197,22 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
                       "without palmette's library: start all ranks under `palmette run`, or none"));
     MPI_Comm shadow_comm = make_shadow_comm(comm);
     const std::shared_ptr<const Settings> forced = control_.settings();
-    std::optional<Refusal> unusable = Refusal::no_state;
-    std::shared_ptr<const Place> place;
+    Settled settled;
     if (shadow_comm != MPI_COMM_NULL) {
-        place = settle(comm, shadow_comm, forced, unusable);
-        if (!place && shadow_comm != apart_)
+        settled = settle(comm, shadow_comm, forced);
+        if (!settled.place && shadow_comm != apart_)
             PMPI_Comm_free(&shadow_comm);
         else if (shadow_comm != apart_)
             ++shadow_count_;
     }
+    const std::shared_ptr<const Place>& place = settled.place;
     auto state = std::make_unique<Communicator>(
         place ? shadow_comm : MPI_COMM_NULL, place ? place->job : topology::Job::flat(1), rank, tag_limit_, waiting_);
     if (place)
         state->set_left_to_mpi(place->left);
     else
-        state->unusable = unusable;
+        state->unusable = settled.unusable;
+    state->set_drivers(settled.drivers);
     state->keep_settings(forced);
     return state;
 }
@@ -232,38 +235,43 @@ std::shared_ptr<const Process::Place> Process::place_of(std::vector<topology::Ra
     return places_.front();
 }
 
-std::shared_ptr<const Process::Place> Process::settle(MPI_Comm comm, MPI_Comm shadow_comm,
-                                                      const std::shared_ptr<const Settings>& forced,
-                                                      std::optional<Refusal>& unusable) {
+Process::Settled Process::settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced) {
+    Settled out;
     const Settings& settings = forced ? *forced : settings_;
     std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
     // Simulated services are no members, and take part on the world alone.
     if (simulated_services > 0 && world_) members.resize(static_cast<std::size_t>(world_->size()));
-    const auto agreement = agree(simulated_services > 0 ? comm : shadow_comm,
-                                 {settings.hash, true, !members.empty(), shadow_count_ < most_shadow_comms,
-                                  !settings.device_check || !device_library_is_loaded()});
-    unusable = !agreement                     ? Refusal::no_state
-               : !agreement->settings_agree   ? Refusal::settings_differ
-               : !agreement->has_communicator ? Refusal::too_many_communicators
-               : !agreement->host_memory      ? std::optional(Refusal::device_memory)
-                                              : std::nullopt;
-    if (unusable == Refusal::device_memory) {
+    Agreement mine{settings.hash, true, !members.empty(), shadow_count_ < most_shadow_comms,
+                   !settings.device_check || !device_library_is_loaded()};
+    mine.no_driver = !device::driver_loaded();
+    mine.mpi_takes = mpi_takes_devices();
+    const auto agreement = agree(simulated_services > 0 ? comm : shadow_comm, mine);
+    out.unusable = !agreement                     ? Refusal::no_state
+                   : !agreement->settings_agree   ? Refusal::settings_differ
+                   : !agreement->has_communicator ? Refusal::too_many_communicators
+                   : !agreement->host_memory      ? std::optional(Refusal::device_memory)
+                                                  : std::nullopt;
+    if (out.unusable == Refusal::device_memory) {
         int rank = 0;
         PMPI_Comm_rank(comm, &rank);
         warn_of_device_memory(rank);
     }
-    if (unusable) return nullptr;
+    if (out.unusable) return out;
+    out.drivers = {!agreement->no_driver, agreement->mpi_takes};
     try {
-        if (agreement->world_known) return place_of(std::move(members), forced);
+        if (agreement->world_known) {
+            out.place = place_of(std::move(members), forced);
+            return out;
+        }
         topology::Job job = discover(shadow_comm, settings).job;
         const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, settings, report_);
-        return std::make_shared<const Place>(Place{{}, forced, std::move(job), left});
+        out.place = std::make_shared<const Place>(Place{{}, forced, std::move(job), left});
     } catch (const base::Error& problem) {
         // The same on all ranks of the communicator.
         report_.note(problem.what());
-        unusable = Refusal::no_state;
-        return nullptr;
+        out.unusable = Refusal::no_state;
     }
+    return out;
 }
 
 std::optional<topology::Job> Process::job_of(MPI_Comm comm, Refusal& refusal) const {

@@ -7,7 +7,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Numbers = std::array<long long, 8>;
+using Numbers = std::array<long long, 10>;
 constexpr int number_count = static_cast<int>(Numbers().size());
 constexpr int agreement_tag = 11;
 
@@ -63,10 +63,10 @@ std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     const long long hash = halved(mine.settings_hash);
     const long long values = halved(mine.values_hash);
     Numbers numbers{hash,   -hash,   mine.world_known, mine.has_communicator, mine.host_memory,
-                    values, -values, mine.recorded};
+                    values, -values, mine.recorded,    mine.no_driver,        mine.mpi_takes};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,           numbers[3] != 0,
-                     numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6], numbers[7] != 0};
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0, numbers[4] != 0,
+                     mine.values_hash,   numbers[5] == -numbers[6], numbers[7] != 0, numbers[8] != 0, numbers[9] != 0};
 }
 
 std::optional<BlockLengths> agree_on_blocks(MPI_Comm comm, const BlockLengths& mine) {

@@ -19,6 +19,8 @@ struct Agreement {
     std::uint64_t values_hash = 0;  ///< of all settings, those too that choices don't depend on
     bool values_agree = true;       ///< result: all of these hashes are equal
     bool recorded = false;          ///< result: calls of all ranks are
+    bool no_driver = true;          ///< result: no rank has a device's driver
+    bool mpi_takes = false;         ///< result: on all ranks the MPI takes the memory of all devices
 };
 
 /// Collective over `comm`, on which no other messages may be in flight. By messages along a binomial tree, up and down:
