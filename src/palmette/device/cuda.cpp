@@ -165,6 +165,16 @@ class CudaDriver final : public Driver {
         Context context = nullptr;
         return api_.CtxGetCurrent(&context) == success && context;
     }
+    bool current_place(Place& place) override {
+        Context context = nullptr;
+        if (api_.CtxGetCurrent(&context) != success || !context || api_.CtxGetDevice(&place.device) != success)
+            return false;
+        place.memory = Memory::device;
+        place.driver = this;
+        place.context = context;
+        place.context_id = id_of(context);
+        return true;
+    }
 
     Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) override {
         const Current current(*this, place);

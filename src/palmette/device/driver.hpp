@@ -74,6 +74,8 @@ class Driver {
     virtual Place place_of(const void* address) = 0;
     /// Whether a context is known to exist, so that the address space of device memory has been reserved. Cheap.
     virtual bool has_context() = 0;
+    /// Where the calling thread's commands go; false: it has no context.
+    virtual bool current_place(Place&) { return false; }
     /// The beginning and the length of the allocation that `address` lies in.
     virtual Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) = 0;
     virtual std::string device_name(int device) = 0;

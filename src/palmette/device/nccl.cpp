@@ -366,8 +366,11 @@ void Nccl::commit(std::int64_t bytes, std::chrono::seconds limit) {
     if (status) fail(base::cat("the device: ", status));
     note("ncclGroupEnd", result);
     committed_ = true;
-    end_ = Clock::now() + limit + std::chrono::microseconds(bytes / 50);
+    allowed_ = limit + std::chrono::microseconds(bytes / 50);
+    count_from_now();
 }
+
+void Nccl::count_from_now() { end_ = Clock::now() + allowed_; }
 
 Progress Nccl::poll() {
     if (failed_ || closed_) return Progress::failed;
@@ -457,6 +460,7 @@ void Nccl::abort() {
             abort_limit);
     handle_ = nullptr;
     // A queue that is still busy, and what it may write to, stay.
+    left_busy_ = !ended;
     if (!ended) return;
     give_back_scratch();
     if (deliveries_.queue) Resources::instance().give_back(std::move(deliveries_), failed_);

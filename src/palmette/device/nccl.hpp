@@ -4,12 +4,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "palmette/device/resources.hpp"
 
@@ -40,6 +42,23 @@ std::optional<NcclOperator> nccl_operator(runtime::Operator op);
 std::optional<int> nccl_type(runtime::Element element);
 inline constexpr int nccl_bytes = 0;  ///< ncclInt8
 
+/// Never two operations of NCCL's at once in a process: on one device they could wait for each other.
+class NcclTurn {
+  public:
+    bool try_take() { return held_ || (held_ = !taken_.exchange(true, std::memory_order_acquire)); }
+    void give_back() {
+        if (std::exchange(held_, false)) taken_.store(false, std::memory_order_release);
+    }
+    NcclTurn() = default;
+    NcclTurn(const NcclTurn&) = delete;
+    NcclTurn& operator=(const NcclTurn&) = delete;
+    ~NcclTurn() { give_back(); }
+
+  private:
+    static inline constinit std::atomic<bool> taken_{false};
+    bool held_ = false;
+};
+
 /// One rank of a communicator of NCCL's, with a queue of its own, for one operation at a time.
 class Nccl {
   public:
@@ -64,6 +83,8 @@ class Nccl {
     void receive(void* to, std::int64_t bytes, int peer);
     /// The operation is given up when it is `limit` longer under way than bytes at 50 MB/s need.
     void commit(std::int64_t bytes, std::chrono::seconds limit);
+    /// What has passed so far doesn't count: other ranks may not have begun.
+    void count_from_now();
     /// Of the operation.
     Progress poll();
 
@@ -80,6 +101,8 @@ class Nccl {
 
     /// Ends all that is under way, on this rank alone. It can't be used any more.
     void abort();
+    /// After that: its queue may still be busy, and what its commands touch must stay.
+    bool left_busy() const { return left_busy_; }
     /// Why something failed: "ncclAllReduce: unhandled system error".
     const std::string& why() const { return why_; }
     void fail(const std::string& why);
@@ -104,7 +127,8 @@ class Nccl {
     Lane lane_;
     Lane deliveries_;  ///< its queue is opened when it is needed
     std::chrono::steady_clock::time_point end_;
-    bool committed_ = false, recorded_ = false, failed_ = false, closed_ = false;
+    std::chrono::microseconds allowed_{};  ///< for the operation
+    bool committed_ = false, recorded_ = false, failed_ = false, closed_ = false, left_busy_ = false;
     void* scratch_ = nullptr;
     std::int64_t scratch_bytes_ = 0;
     std::string why_;
