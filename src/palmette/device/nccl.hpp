@@ -62,14 +62,22 @@ class NcclTurn {
 /// One rank of a communicator of NCCL's, with a queue of its own, for one operation at a time.
 class Nccl {
   public:
+    /// Its commands and the program's on the default stream wait for those before them, or, `apart`, not for each
+    /// other: the program may issue some while an operation waits for other ranks, which may need this one's progress.
+    enum class Order : std::uint8_t { with_program, apart };
+
     /// Begins to make it for the device of `place`; `join` tells how far it has come. All ranks must come.
-    Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit);
+    Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit,
+         Order order = Order::with_program);
     Nccl(const Nccl&) = delete;
     Nccl& operator=(const Nccl&) = delete;
     ~Nccl();
 
     const Place& place() const { return place_; }
     Progress join();
+
+    /// What comes next waits for what the program has issued on the default stream so far.
+    Status follow_program();
 
     // Between `begin` and `commit`, any number of parts of one operation; they are a group of NCCL's. Counts are in
     // elements of `type`.
@@ -115,6 +123,7 @@ class Nccl {
   private:
     struct Making;
 
+    Queue queue() const { return apart_ ? apart_ : lane_.queue; }
     bool is_ready();
     void give_back_scratch();
     bool note(const char* function, int result);
@@ -125,6 +134,7 @@ class Nccl {
     std::shared_ptr<Making> making_;  ///< by a thread, where the version has nothing better
     void* handle_ = nullptr;
     Lane lane_;
+    Queue apart_ = nullptr;
     Lane deliveries_;  ///< its queue is opened when it is needed
     std::chrono::steady_clock::time_point end_;
     std::chrono::microseconds allowed_{};  ///< for the operation

@@ -30,7 +30,12 @@ bool NcclTransport::begin(Executor& executor, int& error) {
               [](const Message& a, const Message& b) { return std::tuple(a.tag, a.step) < std::tuple(b.tag, b.step); });
     message_of_step_.resize(std::max(message_of_step_.size(), program.steps.size()));
     for (std::uint32_t m = 0; m < messages_.size(); ++m) message_of_step_[messages_[m].step] = m;
-    if (!nccl_) fail("NCCL isn't in service");
+    if (!nccl_) {
+        fail("NCCL isn't in service");
+        return true;
+    }
+    const device::Status status = nccl_->follow_program();
+    if (status) fail(base::cat("an event: ", status));
     return true;
 }
 

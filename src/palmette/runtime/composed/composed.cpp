@@ -92,6 +92,8 @@ void release_with_the_mpi() {
 /// collective of NCCL's.
 constexpr int messages_limits = 5;
 
+constexpr const char* elsewhere = "it failed at another rank";
+
 /// Where this thread's commands of CUDA go; false: nowhere.
 bool is_current(device::Place& place) {
     for (device::Driver* driver : device::all_drivers())
@@ -194,7 +196,8 @@ void ComposedPlan::set_up_nccl(const Settings& settings) {
     if (all && (*all)[0] && (*all)[1]) {
         nccl_ = std::move(known);
     } else if (all && (*all)[0]) {
-        if (auto made = make_nccl({state_.shadow_comm(), state_.rank(), state_.size()}, place, limit, why)) {
+        if (auto made = make_nccl({state_.shadow_comm(), state_.rank(), state_.size()}, place, limit,
+                                  device::Nccl::Order::apart, why)) {
             nccl_ = std::make_shared<ComposedNccl>(std::move(made));
             state_.composed_nccl = nccl_;
         }
@@ -442,7 +445,7 @@ bool ComposedRun::progress_as_agreed() {
     if (way_ == NcclRun::Way::not_yet) begin_as_agreed();
     Progress mine = Progress::under_way;
     if (way_ != NcclRun::Way::not_yet) {
-        if (nccl_run_->some_failed() && way_ != NcclRun::Way::by_messages) nccl.give_up("it failed at another rank");
+        if (nccl_run_->some_failed() && way_ != NcclRun::Way::by_messages) nccl.give_up(elsewhere);
         nccl.count_time(nccl_run_->all_started());
         if (!executed_) code_ = mpi_code(executor_.progress(executed_));
         if (executed_) mine = Progress::done;
@@ -462,9 +465,12 @@ void ComposedRun::note_failure() {
         return;
     }
     code_ = MPI_ERR_OTHER;
-    nccl_error_ = in_order ? why : "the ranks have started runs with @nccl in different orders";
-    Process::instance().report().note(base::cat("NCCL isn't used any more by the plans of a communicator of ",
-                                                plan_->state_.size(), " ranks: ", nccl_error_));
+    nccl_error_ = !in_order ? "the ranks have started runs with @nccl in different orders"
+                  : way_ == NcclRun::Way::without_effect ? elsewhere
+                                                         : why;
+    if (nccl_error_ != elsewhere)
+        Process::instance().report().note(base::cat("NCCL isn't used any more by the plans of a communicator of ",
+                                                    plan_->state_.size(), " ranks: ", nccl_error_));
 }
 
 void ComposedRun::ended() {

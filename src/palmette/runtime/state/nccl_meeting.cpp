@@ -96,7 +96,7 @@ bool all_succeed(const Meeting& ranks, const std::function<Progress()>& poll) {
 }
 
 std::unique_ptr<device::Nccl> make_nccl(const Meeting& ranks, const device::Place& place, std::chrono::seconds limit,
-                                        std::string& why) {
+                                        device::Nccl::Order order, std::string& why) {
     Member mine;
     if (ranks.rank == 0 && device::make_nccl_id(mine.id)) mine.has_id = 0;
     const std::array<char, 16> bus = place.driver->bus_id(place.device);
@@ -108,7 +108,7 @@ std::unique_ptr<device::Nccl> make_nccl(const Meeting& ranks, const device::Plac
     const std::vector<Member> all = all_members(ranks.comm, ranks.rank, ranks.size, mine);
     why = obstacle(all);
     if (!why.empty()) return nullptr;
-    auto nccl = std::make_unique<device::Nccl>(place, ranks.size, ranks.rank, all[0].id, 2 * limit);
+    auto nccl = std::make_unique<device::Nccl>(place, ranks.size, ranks.rank, all[0].id, 2 * limit, order);
     if (all_succeed(ranks, [&] { return nccl->join(); })) return nccl;
     why = nccl->why();
     return nullptr;

@@ -24,6 +24,6 @@ bool all_succeed(const Meeting& ranks, const std::function<device::Progress()>& 
 /// Collective; all ranks have the library and a context, this one at `place`. Null on all ranks where it fails on one,
 /// or two ranks are on one device; `why` then, empty where another rank knows. `limit`: for half of it.
 std::unique_ptr<device::Nccl> make_nccl(const Meeting& ranks, const device::Place& place, std::chrono::seconds limit,
-                                        std::string& why);
+                                        device::Nccl::Order order, std::string& why);
 
 }  // namespace palmette::runtime

@@ -17,7 +17,7 @@ void NcclRanks::give_up(const std::string& why) {
 bool NcclRanks::has_communicator(const Part& part) {
     if (nccl_) return true;
     std::string why;
-    nccl_ = make_nccl({comm_, rank_, size_}, part.place, limit_, why);
+    nccl_ = make_nccl({comm_, rank_, size_}, part.place, limit_, device::Nccl::Order::with_program, why);
     if (!nccl_) give_up(why);
     return nccl_ != nullptr;
 }
