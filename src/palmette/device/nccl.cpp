@@ -111,6 +111,9 @@ bool ends_in_time(std::function<void()> body, std::chrono::seconds limit) {
     return state->changed.wait_for(lock, limit, [&] { return state->ended; });
 }
 
+/// Between polls of a rank that waits.
+constexpr std::chrono::milliseconds longest_pause{100};
+
 /// A communicator that can't be ended, or a queue that is still busy, is left as it is after so long.
 constexpr std::chrono::seconds abort_limit{10};
 
@@ -377,10 +380,17 @@ void Nccl::commit(std::int64_t bytes, std::chrono::seconds limit) {
     count_from_now();
 }
 
-void Nccl::count_from_now() { end_ = Clock::now() + allowed_; }
+void Nccl::count_from_now() {
+    last_poll_ = Clock::now();
+    end_ = last_poll_ + allowed_;
+}
 
 Progress Nccl::poll() {
     if (failed_ || closed_) return Progress::failed;
+    // What this rank does elsewhere doesn't count: its commands may have to be issued yet.
+    const Clock::time_point now = Clock::now();
+    if (now - last_poll_ > longest_pause) end_ += now - last_poll_;
+    last_poll_ = now;
     // Commands of a nonblocking communicator may reach the queue later.
     const bool ready = is_ready();
     if (ready && !recorded_) {
@@ -397,7 +407,7 @@ Progress Nccl::poll() {
         else if (done)
             return Progress::done;
     }
-    if (!failed_ && Clock::now() > end_) fail("an operation isn't complete after the time limit");
+    if (!failed_ && now > end_) fail("an operation isn't complete after the time limit");
     return failed_ ? Progress::failed : Progress::under_way;
 }
 

@@ -89,7 +89,7 @@ class Nccl {
     void all_gather(const void* from, void* to, std::int64_t bytes);
     void send(const void* from, std::int64_t bytes, int peer);
     void receive(void* to, std::int64_t bytes, int peer);
-    /// The operation is given up when it is `limit` longer under way than bytes at 50 MB/s need.
+    /// The operation is given up when this rank has polled `limit` longer than bytes at 50 MB/s need.
     void commit(std::int64_t bytes, std::chrono::seconds limit);
     /// What has passed so far doesn't count: other ranks may not have begun.
     void count_from_now();
@@ -136,7 +136,7 @@ class Nccl {
     Lane lane_;
     Queue apart_ = nullptr;
     Lane deliveries_;  ///< its queue is opened when it is needed
-    std::chrono::steady_clock::time_point end_;
+    std::chrono::steady_clock::time_point end_, last_poll_;
     std::chrono::microseconds allowed_{};  ///< for the operation
     bool committed_ = false, recorded_ = false, failed_ = false, closed_ = false, left_busy_ = false;
     void* scratch_ = nullptr;

@@ -358,8 +358,8 @@ void ComposedRun::take_scratch() {
                (known && operation.layout().dense() &&
                 device_memory_.place().driver->has_kernel(known->op, known->element));
     };
-    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ ||
-        (staged_->transports >> MpiExecutor::ipc_index & 1) == 0 ||
+    constexpr std::uint32_t between_devices = 1U << MpiExecutor::ipc_index | 1U << MpiExecutor::nccl_index;
+    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ || (staged_->transports & between_devices) == 0 ||
         !std::all_of(operations_.begin(), operations_.end(), has_kernel))
         return;
     const device::Place place = device_memory_.place();
@@ -465,9 +465,9 @@ void ComposedRun::note_failure() {
         return;
     }
     code_ = MPI_ERR_OTHER;
-    nccl_error_ = !in_order ? "the ranks have started runs with @nccl in different orders"
-                  : way_ == NcclRun::Way::without_effect ? elsewhere
-                                                         : why;
+    // This rank's part may have been done when another one failed.
+    const bool knows = way_ == NcclRun::Way::by_nccl && !why.empty();
+    nccl_error_ = !in_order ? "the ranks have started runs with @nccl in different orders" : knows ? why : elsewhere;
     if (nccl_error_ != elsewhere)
         Process::instance().report().note(base::cat("NCCL isn't used any more by the plans of a communicator of ",
                                                     plan_->state_.size(), " ranks: ", nccl_error_));
