@@ -63,7 +63,7 @@ class NcclTransport final : public Transport {
     struct Message {
         std::int32_t tag = 0;
         std::uint32_t step = 0;
-        char* data = nullptr;         ///< on the device
+        char* data = nullptr;           ///< on the device
         device::DeviceBlock bounced{};  ///< where it goes through; null: it doesn't
         bool sends = false, started = false, arrived = false;
     };

@@ -95,7 +95,7 @@ int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);
 /* How many of this rank's messages are read in the sender's memory: those of levels with @copy, of 4 KiB and more,
  * between ranks of one host; none where the system forbids it. */
 int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages);
-/* How many go from device to device: those of levels with @ipc, of 4 KiB and more, between ranks of one host, where both
+/* How many go from device to device: those of levels with @ipc, of 4 KiB and more, between ranks of a host, where both
  * ends have them there; and those of levels with @nccl, 0 where some rank has no NCCL. */
 int palmette_plan_device_messages(const palmette_plan* plan, int64_t* messages);
 /* Local; runs keep what they need. */

@@ -15,10 +15,8 @@
 #include "palmette/node/spin_wait.hpp"
 #include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/state/control.hpp"
-#include "palmette/runtime/state/nccl_meeting.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
-#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
@@ -94,13 +92,6 @@ constexpr int messages_limits = 5;
 
 constexpr const char* elsewhere = "it failed at another rank";
 
-/// Where this thread's commands of CUDA go; false: nowhere.
-bool is_current(device::Place& place) {
-    for (device::Driver* driver : device::all_drivers())
-        if (driver->name() == std::string_view("cuda") && driver->current_place(place)) return true;
-    return false;
-}
-
 /// Of a cache line.
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -170,44 +161,6 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     buffer_bytes_ = packed.bytes();
 }
 
-/// Collective. A rank that finds nothing says so, and no rank uses it.
-void ComposedPlan::set_up_nccl(const Settings& settings) {
-    const std::chrono::seconds limit(settings.nccl_timeout_s);
-    nccl_limit_ = messages_limits * limit;
-    std::string why;
-    device::Place place;
-    if (!settings.device_check || settings.device_path == Settings::DevicePath::staging)
-        why = "the settings exclude it";
-    else if (!device::driver_loaded())
-        why = "no driver of a GPU is in the process";
-    else if (!device::find_nccl(settings.nccl))
-        why = "no libnccl.so.2 is found";
-    else if (!is_current(place))
-        why = "no device's context is current in the thread that makes the plan";
-    // What NCCL does on a device to make a communicator may wait for operations that are under way there.
-    const auto latest = std::chrono::steady_clock::now() + limit;
-    wait_until([&] {
-        const auto lock = Background::instance().lock();
-        return !NcclRun::any_under_way() || std::chrono::steady_clock::now() > latest;
-    });
-    std::shared_ptr<ComposedNccl> known = state_.composed_nccl.lock();
-    const bool fits = known && known->in_service && same_queue(known->handle->place(), place);
-    const auto all = all_true(state_.shadow_comm(), {why.empty(), fits});
-    if (all && (*all)[0] && (*all)[1]) {
-        nccl_ = std::move(known);
-    } else if (all && (*all)[0]) {
-        if (auto made = make_nccl({state_.shadow_comm(), state_.rank(), state_.size()}, place, limit,
-                                  device::Nccl::Order::apart, why)) {
-            nccl_ = std::make_shared<ComposedNccl>(std::move(made));
-            state_.composed_nccl = nccl_;
-        }
-        release_with_the_mpi();
-    }
-    if (!nccl_ && !why.empty())
-        Process::instance().report().note(
-            base::cat("NCCL isn't used by a plan of ", state_.size(), " ranks that asks for it: ", why));
-}
-
 ComposedPlan::ComposedPlan(Communicator& state) : state_(state), ends_(Process::instance().ends()) { ++state.users; }
 
 ComposedPlan::~ComposedPlan() {
@@ -254,7 +207,9 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     MpiExecutor usual(Waiting(settings.waiting), MpiExecutor::ForCompositions{});
     usual.node().allow_rendezvous(plan->single_copies_work_);
     if (plan->wants_nccl_) {
-        plan->set_up_nccl(settings);
+        plan->nccl_ = nccl_of_plan(state, settings);
+        plan->nccl_limit_ = messages_limits * std::chrono::seconds(settings.nccl_timeout_s);
+        if (plan->nccl_) release_with_the_mpi();
         plan->by_messages_ = plan->bound_;
         for (BoundStep& step : plan->by_messages_.steps) step.nccl = false;
         choose_transports(plan->by_messages_, usual.transports(), state.job(), plan->program_.rank);

@@ -56,7 +56,6 @@ class ComposedPlan {
     explicit ComposedPlan(Communicator& state);
     void prepare(const compose::Composition& composition, const topology::Job& job, std::string_view factoring,
                  int rank);
-    void set_up_nccl(const Settings& settings);
 
     Communicator& state_;  ///< outlives this
     std::uint64_t ends_;   ///< Process::ends() when it was made

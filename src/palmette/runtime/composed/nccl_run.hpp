@@ -21,6 +21,9 @@ struct ComposedNccl {
     }
 };
 
+/// Collective: for a plan that asks for NCCL; null on all ranks where one hasn't got it.
+std::shared_ptr<ComposedNccl> nccl_of_plan(Communicator& state, const Settings& settings);
+
 /// One bound plan's run at a time, always with the background's lock held.
 ///
 /// NCCL's operations have no tags, and two of them on one device may wait for each other, so a process has one such run

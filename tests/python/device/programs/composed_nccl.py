@@ -83,9 +83,9 @@ class Case:
             Held(np.zeros(self.plan.bytes_of(buffer) // 8), other=index % 2 == 1)
             for index, buffer in enumerate(self.plan.buffers)
         ]
-        self.run: Run = self.plan.bind(**{
-            buffer: one.given for buffer, one in zip(self.plan.buffers, self.held, strict=True)
-        })
+        self.run: Run = self.plan.bind(
+            **{buffer: one.given for buffer, one in zip(self.plan.buffers, self.held, strict=True)}
+        )
 
     def start(self, turn: int) -> None:
         random = np.random.default_rng([self.seed, turn])
@@ -258,7 +258,9 @@ def check_elsewhere() -> None:
         try:
             plan.bind(send=np.zeros(10), recv=array)
         except ComposeError as error:
-            expected = f"buffer 'recv' lies on cuda device {(rank + 1) % size} where the plan's NCCL is for device {rank};"
+            expected = (
+                f"buffer 'recv' lies on cuda device {(rank + 1) % size} where the plan's NCCL is for device {rank};"
+            )
             assert expected in str(error) and "\n" not in str(error), error
         else:
             raise AssertionError("no error")
