@@ -22,6 +22,7 @@ class RunningPlan:
 
     Collective: all ranks pass the same composition and factoring. `datatype` is a predefined mpi4py datatype, such as
     `MPI.DOUBLE`, whose extent is the composition's `element_bytes`; `operations` maps each name to an MPI operation.
+    With `@nccl` the calling thread's current CUDA context is that of the arrays to come.
     Raises ComposeError on all ranks where it fails on any.
     """
 
@@ -72,7 +73,7 @@ class RunningPlan:
 
     @property
     def device_messages(self) -> int:
-        """Number of this rank's messages that are copied from device to device where both ends have them there."""
+        """Number of this rank's messages from device to device: by `@ipc`, where both ends are there, and by NCCL."""
         count = ctypes.c_int64()
         call("plan_device_messages", self._plan, ctypes.byref(count))
         return count.value
@@ -129,7 +130,7 @@ class Run:
         call("bind", plan._plan, addresses, len(plan.buffers), ctypes.byref(self._run))
 
     def start(self) -> None:
-        """Start the run. Raises ComposeError where it is still in flight."""
+        """Start the run; with `@nccl` in the same order on all ranks. Raises ComposeError where it is in flight."""
         call("start", self._run)
 
     def test(self) -> bool:

@@ -36,6 +36,7 @@ struct Api {
     Result (*MemGetAddressRange)(Pointer*, std::size_t*, Pointer);
     Result (*StreamCreate)(Stream*, unsigned);
     Result (*StreamDestroy)(Stream);
+    Result (*StreamWaitEvent)(Stream, CuEvent, unsigned);
     Result (*StreamSynchronize)(Stream);
     Result (*EventCreate)(CuEvent*, unsigned);
     Result (*EventDestroy)(CuEvent);
@@ -79,12 +80,13 @@ struct Api {
             get(CtxPopCurrent, "cuCtxPopCurrent_v2") && get(PointerGetAttributes, "cuPointerGetAttributes") &&
             get(PointerGetAttribute, "cuPointerGetAttribute") && get(MemGetAddressRange, "cuMemGetAddressRange_v2") &&
             get(StreamCreate, "cuStreamCreate") && get(StreamDestroy, "cuStreamDestroy_v2") &&
-            get(StreamSynchronize, "cuStreamSynchronize") && get(EventCreate, "cuEventCreate") &&
-            get(EventDestroy, "cuEventDestroy_v2") && get(EventRecord, "cuEventRecord") &&
-            get(EventQuery, "cuEventQuery") && get(EventSynchronize, "cuEventSynchronize") &&
-            get(MemcpyAsync, "cuMemcpyAsync") && get(Memcpy2DAsync, "cuMemcpy2DAsync_v2") &&
-            get(MemHostRegister, "cuMemHostRegister_v2") && get(MemHostUnregister, "cuMemHostUnregister") &&
-            get(MemAlloc, "cuMemAlloc_v2") && get(MemFree, "cuMemFree_v2");
+            get(StreamWaitEvent, "cuStreamWaitEvent") && get(StreamSynchronize, "cuStreamSynchronize") &&
+            get(EventCreate, "cuEventCreate") && get(EventDestroy, "cuEventDestroy_v2") &&
+            get(EventRecord, "cuEventRecord") && get(EventQuery, "cuEventQuery") &&
+            get(EventSynchronize, "cuEventSynchronize") && get(MemcpyAsync, "cuMemcpyAsync") &&
+            get(Memcpy2DAsync, "cuMemcpy2DAsync_v2") && get(MemHostRegister, "cuMemHostRegister_v2") &&
+            get(MemHostUnregister, "cuMemHostUnregister") && get(MemAlloc, "cuMemAlloc_v2") &&
+            get(MemFree, "cuMemFree_v2");
         get(DeviceCanAccessPeer, "cuDeviceCanAccessPeer");
         get(CtxGetId, "cuCtxGetId");
         get(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
@@ -165,6 +167,16 @@ class CudaDriver final : public Driver {
         Context context = nullptr;
         return api_.CtxGetCurrent(&context) == success && context;
     }
+    bool current_place(Place& place) override {
+        Context context = nullptr;
+        if (api_.CtxGetCurrent(&context) != success || !context || api_.CtxGetDevice(&place.device) != success)
+            return false;
+        place.memory = Memory::device;
+        place.driver = this;
+        place.context = context;
+        place.context_id = id_of(context);
+        return true;
+    }
 
     Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) override {
         const Current current(*this, place);
@@ -180,6 +192,16 @@ class CudaDriver final : public Driver {
     Status open_queue(const Place& place, Queue& queue) override {
         const Current current(*this, place);
         return status(current, [&] { return api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_default); });
+    }
+    Status open_queue_apart(const Place& place, Queue& queue) override {
+        const Current current(*this, place);
+        return status(current,
+                      [&] { return api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_non_blocking); });
+    }
+    Status wait_in(const Place& place, Queue queue, Event event) override {
+        const Current current(*this, place);
+        return status(current,
+                      [&] { return api_.StreamWaitEvent(static_cast<Stream>(queue), static_cast<CuEvent>(event), 0); });
     }
     void close_queue(const Place& place, Queue queue) override {
         const Current current(*this, place);

@@ -24,7 +24,8 @@ constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_buffer
               attribute_device_ordinal = 9, attribute_legacy_ipc = 10, attribute_mempool = 17;
 constexpr unsigned memory_host = 1, memory_device = 2;
 
-constexpr unsigned stream_default = 0, event_disable_timing = 2, host_register_portable = 1, ipc_lazy_peer_access = 1;
+constexpr unsigned stream_default = 0, stream_non_blocking = 1, event_disable_timing = 2, host_register_portable = 1,
+                   ipc_lazy_peer_access = 1;
 constexpr int location_device = 1;
 
 /// CUmemAllocationProp as far as the location; the rest is only room.

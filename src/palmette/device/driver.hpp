@@ -74,6 +74,8 @@ class Driver {
     virtual Place place_of(const void* address) = 0;
     /// Whether a context is known to exist, so that the address space of device memory has been reserved. Cheap.
     virtual bool has_context() = 0;
+    /// Where the calling thread's commands go; false: it has no context.
+    virtual bool current_place(Place&) { return false; }
     /// The beginning and the length of the allocation that `address` lies in.
     virtual Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) = 0;
     virtual std::string device_name(int device) = 0;
@@ -94,6 +96,10 @@ class Driver {
     /// Whether all commands before the event are done; does not wait.
     virtual Status query(const Place& place, Event event, bool& done) = 0;
     virtual Status wait(const Place& place, Event event) = 0;
+    /// Another queue, that orders nothing with the default stream, in either direction.
+    virtual Status open_queue_apart(const Place&, Queue&) { return "no such queue"; }
+    /// What comes into the queue waits for the event.
+    virtual Status wait_in(const Place&, Queue, Event) { return "no such command"; }
 
     /// Begins a copy, whichever side is on a device. Neither may be touched until the queue has come past it.
     virtual Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes) = 0;

@@ -111,6 +111,9 @@ bool ends_in_time(std::function<void()> body, std::chrono::seconds limit) {
     return state->changed.wait_for(lock, limit, [&] { return state->ended; });
 }
 
+/// Between polls of a rank that waits.
+constexpr std::chrono::milliseconds longest_pause{100};
+
 /// A communicator that can't be ended, or a queue that is still busy, is left as it is after so long.
 constexpr std::chrono::seconds abort_limit{10};
 
@@ -206,7 +209,7 @@ struct Nccl::Making {
     void* handle = nullptr;
 };
 
-Nccl::Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit)
+Nccl::Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit, Order order)
     : place_(place), end_(Clock::now() + limit) {
     {
         const std::lock_guard lock(listing);
@@ -214,8 +217,10 @@ Nccl::Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chron
     }
     Id to;
     std::memcpy(to.bytes, id.data(), id.size());
-    if (const Status status = Resources::instance().take(place_, lane_)) {
-        fail(base::cat("a stream: ", status));
+    Status no_queue = Resources::instance().take(place_, lane_);
+    if (!no_queue && order == Order::apart) no_queue = place_.driver->open_queue_apart(place_, apart_);
+    if (no_queue) {
+        fail(base::cat("a stream: ", no_queue));
         return;
     }
     if (api().version >= nccl_nonblocking_from && api().CommInitRankConfig) {
@@ -319,44 +324,49 @@ void Nccl::add(const char* function, Call call) {
     note(function, result);
 }
 
+Status Nccl::follow_program() {
+    if (!apart_ || closed_) return nullptr;
+    const Event event = Resources::event(lane_, 1);
+    const Status status = event ? place_.driver->record(place_, event, lane_.queue) : "no event";
+    return status ? status : place_.driver->wait_in(place_, apart_, event);
+}
+
 void Nccl::begin() {
     committed_ = recorded_ = false;
     add("ncclGroupStart", [] { return api().GroupStart(); });
 }
 void Nccl::all_reduce(const void* from, void* to, std::int64_t count, int type, NcclOperator op) {
     add("ncclAllReduce", [&] {
-        return api().AllReduce(from, to, static_cast<std::size_t>(count), type, static_cast<int>(op), handle_,
-                               lane_.queue);
+        return api().AllReduce(from, to, static_cast<std::size_t>(count), type, static_cast<int>(op), handle_, queue());
     });
 }
 void Nccl::reduce(const void* from, void* to, std::int64_t count, int type, NcclOperator op, int root) {
     add("ncclReduce", [&] {
         return api().Reduce(from, to, static_cast<std::size_t>(count), type, static_cast<int>(op), root, handle_,
-                            lane_.queue);
+                            queue());
     });
 }
 void Nccl::reduce_scatter(const void* from, void* to, std::int64_t count, int type, NcclOperator op) {
     add("ncclReduceScatter", [&] {
         return api().ReduceScatter(from, to, static_cast<std::size_t>(count), type, static_cast<int>(op), handle_,
-                                   lane_.queue);
+                                   queue());
     });
 }
 void Nccl::broadcast(const void* from, void* to, std::int64_t bytes, int root) {
-    add("ncclBroadcast", [&] {
-        return api().Broadcast(from, to, static_cast<std::size_t>(bytes), nccl_bytes, root, handle_, lane_.queue);
-    });
+    add("ncclBroadcast",
+        [&] { return api().Broadcast(from, to, static_cast<std::size_t>(bytes), nccl_bytes, root, handle_, queue()); });
 }
 void Nccl::all_gather(const void* from, void* to, std::int64_t bytes) {
     add("ncclAllGather",
-        [&] { return api().AllGather(from, to, static_cast<std::size_t>(bytes), nccl_bytes, handle_, lane_.queue); });
+        [&] { return api().AllGather(from, to, static_cast<std::size_t>(bytes), nccl_bytes, handle_, queue()); });
 }
 void Nccl::send(const void* from, std::int64_t bytes, int peer) {
     add("ncclSend",
-        [&] { return api().Send(from, static_cast<std::size_t>(bytes), nccl_bytes, peer, handle_, lane_.queue); });
+        [&] { return api().Send(from, static_cast<std::size_t>(bytes), nccl_bytes, peer, handle_, queue()); });
 }
 void Nccl::receive(void* to, std::int64_t bytes, int peer) {
     add("ncclRecv",
-        [&] { return api().Recv(to, static_cast<std::size_t>(bytes), nccl_bytes, peer, handle_, lane_.queue); });
+        [&] { return api().Recv(to, static_cast<std::size_t>(bytes), nccl_bytes, peer, handle_, queue()); });
 }
 
 void Nccl::commit(std::int64_t bytes, std::chrono::seconds limit) {
@@ -366,16 +376,26 @@ void Nccl::commit(std::int64_t bytes, std::chrono::seconds limit) {
     if (status) fail(base::cat("the device: ", status));
     note("ncclGroupEnd", result);
     committed_ = true;
-    end_ = Clock::now() + limit + std::chrono::microseconds(bytes / 50);
+    allowed_ = limit + std::chrono::microseconds(bytes / 50);
+    count_from_now();
+}
+
+void Nccl::count_from_now() {
+    last_poll_ = Clock::now();
+    end_ = last_poll_ + allowed_;
 }
 
 Progress Nccl::poll() {
     if (failed_ || closed_) return Progress::failed;
+    // What this rank does elsewhere doesn't count: its commands may have to be issued yet.
+    const Clock::time_point now = Clock::now();
+    if (now - last_poll_ > longest_pause) end_ += now - last_poll_;
+    last_poll_ = now;
     // Commands of a nonblocking communicator may reach the queue later.
     const bool ready = is_ready();
     if (ready && !recorded_) {
         const Event event = Resources::event(lane_, 0);
-        const Status status = event ? place_.driver->record(place_, event, lane_.queue) : "no event";
+        const Status status = event ? place_.driver->record(place_, event, queue()) : "no event";
         if (status) fail(base::cat("an event: ", status));
         recorded_ = !failed_;
     }
@@ -387,7 +407,7 @@ Progress Nccl::poll() {
         else if (done)
             return Progress::done;
     }
-    if (!failed_ && Clock::now() > end_) fail("an operation isn't complete after the time limit");
+    if (!failed_ && now > end_) fail("an operation isn't complete after the time limit");
     return failed_ ? Progress::failed : Progress::under_way;
 }
 
@@ -422,7 +442,7 @@ void Nccl::give_back_scratch() {
 }
 
 Status Nccl::enqueue_copy(void* to, const void* from, std::int64_t bytes) {
-    return closed_ ? "aborted" : place_.driver->copy(place_, lane_.queue, to, from, bytes);
+    return closed_ ? "aborted" : place_.driver->copy(place_, queue(), to, from, bytes);
 }
 
 Status Nccl::begin_delivery(void* to, const void* from, std::int64_t bytes) {
@@ -450,15 +470,17 @@ void Nccl::abort() {
     }
     if (handle_)
         ended = ends_in_time(
-            [place = place_, handle = handle_, queue = lane_.queue] {
+            [place = place_, handle = handle_, queue = queue()] {
                 place.driver->within(place, [&] { api().CommAbort(handle); });
                 place.driver->synchronize(place, queue);
             },
             abort_limit);
     handle_ = nullptr;
     // A queue that is still busy, and what it may write to, stay.
+    left_busy_ = !ended;
     if (!ended) return;
     give_back_scratch();
+    if (apart_) place_.driver->close_queue(place_, std::exchange(apart_, nullptr));
     if (deliveries_.queue) Resources::instance().give_back(std::move(deliveries_), failed_);
     if (lane_.queue) Resources::instance().give_back(std::move(lane_), failed_);
 }

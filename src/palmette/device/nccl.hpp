@@ -4,12 +4,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "palmette/device/resources.hpp"
 
@@ -40,17 +42,42 @@ std::optional<NcclOperator> nccl_operator(runtime::Operator op);
 std::optional<int> nccl_type(runtime::Element element);
 inline constexpr int nccl_bytes = 0;  ///< ncclInt8
 
+/// Never two operations of NCCL's at once in a process: on one device they could wait for each other.
+class NcclTurn {
+  public:
+    bool try_take() { return held_ || (held_ = !taken_.exchange(true, std::memory_order_acquire)); }
+    void give_back() {
+        if (std::exchange(held_, false)) taken_.store(false, std::memory_order_release);
+    }
+    NcclTurn() = default;
+    NcclTurn(const NcclTurn&) = delete;
+    NcclTurn& operator=(const NcclTurn&) = delete;
+    ~NcclTurn() { give_back(); }
+
+  private:
+    static inline constinit std::atomic<bool> taken_{false};
+    bool held_ = false;
+};
+
 /// One rank of a communicator of NCCL's, with a queue of its own, for one operation at a time.
 class Nccl {
   public:
+    /// Its commands and the program's on the default stream wait for those before them, or, `apart`, not for each
+    /// other: the program may issue some while an operation waits for other ranks, which may need this one's progress.
+    enum class Order : std::uint8_t { with_program, apart };
+
     /// Begins to make it for the device of `place`; `join` tells how far it has come. All ranks must come.
-    Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit);
+    Nccl(const Place& place, int ranks, int rank, const NcclId& id, std::chrono::seconds limit,
+         Order order = Order::with_program);
     Nccl(const Nccl&) = delete;
     Nccl& operator=(const Nccl&) = delete;
     ~Nccl();
 
     const Place& place() const { return place_; }
     Progress join();
+
+    /// What comes next waits for what the program has issued on the default stream so far.
+    Status follow_program();
 
     // Between `begin` and `commit`, any number of parts of one operation; they are a group of NCCL's. Counts are in
     // elements of `type`.
@@ -62,8 +89,10 @@ class Nccl {
     void all_gather(const void* from, void* to, std::int64_t bytes);
     void send(const void* from, std::int64_t bytes, int peer);
     void receive(void* to, std::int64_t bytes, int peer);
-    /// The operation is given up when it is `limit` longer under way than bytes at 50 MB/s need.
+    /// The operation is given up when this rank has polled `limit` longer than bytes at 50 MB/s need.
     void commit(std::int64_t bytes, std::chrono::seconds limit);
+    /// What has passed so far doesn't count: other ranks may not have begun.
+    void count_from_now();
     /// Of the operation.
     Progress poll();
 
@@ -80,6 +109,8 @@ class Nccl {
 
     /// Ends all that is under way, on this rank alone. It can't be used any more.
     void abort();
+    /// After that: its queue may still be busy, and what its commands touch must stay.
+    bool left_busy() const { return left_busy_; }
     /// Why something failed: "ncclAllReduce: unhandled system error".
     const std::string& why() const { return why_; }
     void fail(const std::string& why);
@@ -92,6 +123,7 @@ class Nccl {
   private:
     struct Making;
 
+    Queue queue() const { return apart_ ? apart_ : lane_.queue; }
     bool is_ready();
     void give_back_scratch();
     bool note(const char* function, int result);
@@ -102,9 +134,11 @@ class Nccl {
     std::shared_ptr<Making> making_;  ///< by a thread, where the version has nothing better
     void* handle_ = nullptr;
     Lane lane_;
+    Queue apart_ = nullptr;
     Lane deliveries_;  ///< its queue is opened when it is needed
-    std::chrono::steady_clock::time_point end_;
-    bool committed_ = false, recorded_ = false, failed_ = false, closed_ = false;
+    std::chrono::steady_clock::time_point end_, last_poll_;
+    std::chrono::microseconds allowed_{};  ///< for the operation
+    bool committed_ = false, recorded_ = false, failed_ = false, closed_ = false, left_busy_ = false;
     void* scratch_ = nullptr;
     std::int64_t scratch_bytes_ = 0;
     std::string why_;

@@ -295,8 +295,12 @@ BoundProgram bind(plan::Collective collective, const Program& program, const top
 }
 
 void pack_messages(BoundProgram& program, const std::function<bool(plan::Buffer)>& unreachable,
-                   std::uint32_t that_stage) {
+                   std::uint32_t that_stage, std::uint32_t that_reach) {
     for (BoundStep& step : program.steps) {
+        if (plan::is_message(step.kind) && (that_reach >> step.transport & 1) != 0) {
+            step.stages_itself = step.staging >= 0;
+            continue;
+        }
         if (!plan::is_message(step.kind) || step.piece_count != 1 || step.staging >= 0) continue;
         if (!unreachable(program.pieces[step.first_piece].buffer)) continue;
         step.staging = program.staging_bytes;

@@ -119,9 +119,9 @@ BoundProgram bind(plan::Collective collective, const plan::Program& program, con
 
 /// Packs all messages of bytes in such buffers, also those in one piece: no transport can reach them there. What
 /// travels stays the same, so that the peers needn't know. `that_stage`: bit mask of transports that pack what they
-/// must themselves.
+/// must themselves; `that_reach`: of those that move such bytes from where they lie, in any number of pieces.
 void pack_messages(BoundProgram& program, const std::function<bool(plan::Buffer)>& unreachable,
-                   std::uint32_t that_stage = 0);
+                   std::uint32_t that_stage = 0, std::uint32_t that_reach = 0);
 
 /// A bound program cached with its lengths, as calls tend to repeat them.
 struct BoundLengths {

@@ -24,7 +24,7 @@ namespace palmette::runtime {
 /// sends of this tag ready; so it issues its group, as the peers do theirs, and both ends have a message in the group
 /// of the same tag. Messages of two ranks in one group and direction are matched in the order of their steps.
 ///
-/// Data in the host's memory goes through a buffer on the device.
+/// Data in the host's memory, and what a message has in several pieces, goes through buffers on the device.
 ///
 /// It never fails the plan, as other ranks wait for messages that go another way: after a failure what is left
 /// completes without effect, and `why` tells. Results are undefined then, and the ranks have to agree on that.
@@ -33,11 +33,18 @@ class NcclTransport final : public Transport {
     /// `index`: its own in the executor's list.
     explicit NcclTransport(std::uint8_t index) : index_(index) {}
 
-    /// For the next operations, with programs whose peers are NCCL's ranks; null: none. `limit`: for each group.
+    ~NcclTransport() override;
+
+    /// For the next operations, with programs whose peers are NCCL's ranks; null: none, and messages complete without
+    /// effect. `limit`: for each group.
     void use(device::Nccl* nccl, std::chrono::seconds limit) {
         nccl_ = nccl;
         limit_ = limit;
     }
+    /// Whether the limits count: not as long as some rank may not have begun the operation.
+    void count_time(bool counts) { counts_time_ = counts; }
+    /// From elsewhere: the operation has failed.
+    void give_up(const std::string& why) { fail(why); }
 
     const char* name() const override { return "nccl"; }
     bool can(const StepOffer& step) const override {
@@ -56,14 +63,19 @@ class NcclTransport final : public Transport {
     struct Message {
         std::int32_t tag = 0;
         std::uint32_t step = 0;
-        char* data = nullptr;       ///< on the device
-        std::int64_t bounced = -1;  ///< where in the buffer on the device; -1: it isn't there
+        char* data = nullptr;           ///< on the device
+        device::DeviceBlock bounced{};  ///< where it goes through; null: it doesn't
         bool sends = false, started = false, arrived = false;
     };
     bool take_address(Executor& executor, Message& message);
+    template <class Copy>
+    void each_part(Executor& executor, const Message& message, const Copy& copy);
     void deliver(Executor& executor, const Message& message);
+    void finish_deliveries();
+    void give_back(Message& message);
     void issue(Executor& executor);
     void fail(const std::string& why);
+    void end_by_abort();
     void complete_started(Executor& executor);
 
     std::uint8_t index_;
@@ -74,9 +86,7 @@ class NcclTransport final : public Transport {
     std::vector<std::uint32_t> doomed_;           ///< started ones, when it fails
     std::size_t first_ = 0, end_ = 0;             ///< the group that is next, or under way
     std::size_t started_ = 0, completed_ = 0;
-    std::int64_t bounce_bytes_ = 0;
-    char* bounce_ = nullptr;
-    bool under_way_ = false;
+    bool under_way_ = false, counts_time_ = true;
     std::string why_;
 };
 

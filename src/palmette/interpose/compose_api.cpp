@@ -119,6 +119,8 @@ palmette::plan::Buffer buffer_of(const Composition& composition, int number) {
 }
 
 std::string complaint_of(const ComposedRun& run) {
+    if (!run.nccl_error().empty())
+        return palmette::base::cat("NCCL isn't used any more by the communicator's plans: ", run.nccl_error());
     if (!run.device_error()) return "the MPI reports a communication error";
     return palmette::base::cat("a command of a device fails (", run.device_error(), ")");
 }

@@ -63,8 +63,8 @@ void palmette_composition_free(palmette_composition* composition);
 
 /* Collective: all ranks pass the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy
  * stripes=4 pipeline=16 landings=4"; without a hierarchy the discovered machine's levels; @copy: single copies within a
- * host; @ipc: copies between devices of a host; @nccl: accepted, but staged as yet; NULL: all defaults. The composition
- * may be freed afterwards. */
+ * host; @ipc: copies between devices of a host; @nccl: by NCCL, for the device that is current in the calling thread;
+ * NULL: all defaults. The composition may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                        palmette_plan** out);
 /* Sums of irregular, overlapping footprints, and the way back. Collective: each rank contributes to the `count` indices
@@ -95,8 +95,8 @@ int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);
 /* How many of this rank's messages are read in the sender's memory: those of levels with @copy, of 4 KiB and more,
  * between ranks of one host; none where the system forbids it. */
 int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages);
-/* How many are copied from device to device where both ends have them there: those of levels with @ipc, of 4 KiB and
- * more, between ranks of one host. */
+/* How many go from device to device: those of levels with @ipc, of 4 KiB and more, between ranks of a host, where both
+ * ends have them there; and those of levels with @nccl, 0 where some rank has no NCCL. */
 int palmette_plan_device_messages(const palmette_plan* plan, int64_t* messages);
 /* Local; runs keep what they need. */
 void palmette_plan_free(palmette_plan* plan);
@@ -105,7 +105,8 @@ void palmette_plan_free(palmette_plan* plan);
  * without gaps. Each may be in device memory of CUDA or HIP, whatever the others and other ranks have. MPI orders
  * nothing with a device's streams: the program's work on the buffers is done before palmette_start. */
 int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out);
-/* Starts the run. Any number may be in flight; MPI_ERR_PENDING where this one is. */
+/* Starts the run. Any number may be in flight; MPI_ERR_PENDING where this one is. Runs with @nccl are started in the
+ * same order on all ranks, and complete when all ranks' have. */
 int palmette_start(palmette_run* run);
 int palmette_test(palmette_run* run, int* done);
 int palmette_wait(palmette_run* run);

@@ -161,6 +161,8 @@ std::int64_t expect_right(const Fakes& fakes, std::int32_t p, const Case& test_c
         for (BoundStep& step : one.program.steps) {
             step.nccl = plan::is_message(step.kind) && !(test_case.by_mpi > 0 && step.tag % test_case.by_mpi == 0);
             messages += step.nccl && step.bytes > 0;
+            // The executor packs them in the host's memory, or the transport on the device.
+            step.stages_itself = step.nccl && step.staging >= 0 && seed % 2 == 0;
         }
         choose_transports(one.program, ranks.executors[at]->transports(), job, plan::Rank{r});
         for (std::size_t b = 0; b < composition.buffers().size(); ++b)

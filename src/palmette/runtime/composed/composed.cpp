@@ -7,6 +7,7 @@
 #include <new>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/text.hpp"
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
 #include "palmette/device/place.hpp"
@@ -76,6 +77,7 @@ void release_with_the_mpi() {
     if (asked.exchange(true) || PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
     int key = MPI_KEYVAL_INVALID;
     const auto release = [](MPI_Comm, int, void*, void*) -> int {
+        device::Nccl::abort_all();
         device::Resources::instance().release();
         return MPI_SUCCESS;
     };
@@ -83,6 +85,12 @@ void release_with_the_mpi() {
     PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
     PMPI_Comm_free_keyval(&key);
 }
+
+/// Ranks may compute between a run's start and its end, when their messages don't go on: so many times the limit for a
+/// collective of NCCL's.
+constexpr int messages_limits = 5;
+
+constexpr const char* elsewhere = "it failed at another rank";
 
 /// Of a cache line.
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -134,6 +142,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     };
     wants_single_copies_ = wants(Way::single_copy);
     wants_ipc_ = wants(Way::ipc);
+    wants_nccl_ = wants(Way::nccl);
     const PackedBlocks packed(composition, parsed.factoring.stripes, self);
     Layout layout;
     layout.element_bytes = composition.element_bytes();
@@ -145,6 +154,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
         const Way transport = factory.transport(program_.steps[s].tag);
         step.single_copy = transport == Way::single_copy;
         step.ipc = transport == Way::ipc;
+        step.nccl = transport == Way::nccl;
         if (step.single_copy || step.ipc) ++bound_.single_copies;
     }
     names_ = composition.buffers();
@@ -196,9 +206,19 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     plan->opens_handles_ = settings.device_path != Settings::DevicePath::staging;
     MpiExecutor usual(Waiting(settings.waiting), MpiExecutor::ForCompositions{});
     usual.node().allow_rendezvous(plan->single_copies_work_);
+    if (plan->wants_nccl_) {
+        plan->nccl_ = nccl_of_plan(state, settings);
+        plan->nccl_limit_ = messages_limits * std::chrono::seconds(settings.nccl_timeout_s);
+        if (plan->nccl_) release_with_the_mpi();
+        plan->by_messages_ = plan->bound_;
+        for (BoundStep& step : plan->by_messages_.steps) step.nccl = false;
+        choose_transports(plan->by_messages_, usual.transports(), state.job(), plan->program_.rank);
+        if (!plan->nccl_) plan->bound_ = std::exchange(plan->by_messages_, {});
+    }
     choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
     plan->device_messages_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
-        return plan::is_message(step.kind) && step.transport == MpiExecutor::ipc_index;
+        return plan::is_message(step.kind) &&
+               (step.transport == MpiExecutor::ipc_index || step.transport == MpiExecutor::nccl_index);
     });
     plan->single_copies_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
         return plan::is_message(step.kind) && step.transport == MpiExecutor::node_index;
@@ -220,48 +240,68 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     memory_.use(operations_.data());
     find_devices();
     executor_.node().allow_rendezvous(plan_->single_copies_work_);
-    Workspace lent;
-    if (device_memory_.any()) {
-        if (plan_->opens_handles_) executor_.ipc().use(&device_memory_);
-        lent = {scratch_.data, pinned_.block.data};
-        if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(bound().scratch_bytes)};
-    }
-    executor_.prepare(bound(), lent);
-    // They are followed by the tags of the single copies' acknowledgements, and of payload that is sent after all.
-    const auto tags =
-        plan_->state_.tags.lend(plan_->wants_single_copies_ || plan_->wants_ipc_ ? 3 * plan_->tags_ : plan_->tags_);
+    prepare(plan_->bound_);
+    // They are followed by the tags of the single copies' acknowledgements, and of payload that is sent after all, and
+    // of the agreements on NCCL.
+    const std::int64_t of_messages = plan_->wants_single_copies_ || plan_->wants_ipc_ ? 3 * plan_->tags_ : plan_->tags_;
+    const auto tags = plan_->state_.tags.lend(plan_->nccl_ ? of_messages + NcclRun::tags : of_messages);
     if (!tags) fail("too many bound plans on a communicator; free some");
     tags_ = *tags;
+    if (plan_->nccl_) nccl_run_.emplace(plan_->nccl_, plan_->state_, tags_.first + static_cast<int>(of_messages));
 }
 
 /// Buffers stay where they are, so this is found out once.
 void ComposedRun::find_devices() {
     if (!plan_->looks_for_devices_ || !device::driver_loaded()) return;
-    std::vector<bool> on_device(bases_.size());
+    on_device_.resize(bases_.size());
     for (std::size_t i = 0; i < plan_->buffers(); ++i) {
         if (!bases_[i] || plan_->buffer_bytes(i) == 0) continue;
         const device::Place place = device::place_of(bases_[i]);
         if (!place.on_device()) continue;
+        if (plan_->nccl_) {
+            const device::Place& nccl = plan_->nccl_->handle->place();
+            if (place.driver != nccl.driver || place.device != nccl.device)
+                fail("buffer '", plan_->buffer_name(i), "' lies on ", place.driver->name(), " device ", place.device,
+                     " where the plan's NCCL is for device ", nccl.device,
+                     "; make the plan with the buffers' device current, or without @nccl");
+        }
         if (const device::Status status = device_memory_.add(bases_[i], plan_->buffer_bytes(i), place))
             fail("buffer '", plan_->buffer_name(i), "' lies on a device whose driver gives no queue for it: ", status);
-        on_device[i] = true;
+        on_device_[i] = true;
     }
     if (!device_memory_.any()) return;
     device_memory_.use(memory_);
     for (const Operation& operation : operations_)
         if (operation.valid()) device_memory_.prepare_reductions(operation.layout().extent);
-    staged_ = plan_->bound_;
-    take_scratch();
+    if (plan_->opens_handles_) executor_.ipc().use(&device_memory_);
+    release_with_the_mpi();
+}
+
+/// For the next runs.
+void ComposedRun::prepare(const BoundProgram& program) {
+    program_ = &program;
+    Workspace lent;
+    if (device_memory_.any()) {
+        stage(program);
+        lent = {scratch_.data, pinned_.block.data};
+        if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(bound().scratch_bytes)};
+    }
+    executor_.prepare(bound(), lent);
+}
+
+void ComposedRun::stage(const BoundProgram& program) {
+    staged_ = program;
+    if (!scratch_.data) take_scratch();
     pack_messages(
         *staged_,
         [&](plan::Buffer buffer) {
-            return plan::is_scratch(buffer) ? scratch_.data != nullptr : on_device[plan::caller_index(buffer)];
+            return plan::is_scratch(buffer) ? scratch_.data != nullptr : on_device_[plan::caller_index(buffer)];
         },
-        plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U);
+        plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U, 1U << MpiExecutor::nccl_index);
+    pinned_.give_back();
     pinned_.block = device::Resources::instance().take(device_memory_.place(),
                                                        aligned(staged_->scratch_bytes) + staged_->staging_bytes);
     device::Resources::instance().pin(pinned_.block);
-    release_with_the_mpi();
 }
 
 /// Partial results that come from devices stay on this rank's, where they are combined. Else scratch is the host's,
@@ -273,8 +313,8 @@ void ComposedRun::take_scratch() {
                (known && operation.layout().dense() &&
                 device_memory_.place().driver->has_kernel(known->op, known->element));
     };
-    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ ||
-        (staged_->transports >> MpiExecutor::ipc_index & 1) == 0 ||
+    constexpr std::uint32_t between_devices = 1U << MpiExecutor::ipc_index | 1U << MpiExecutor::nccl_index;
+    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ || (staged_->transports & between_devices) == 0 ||
         !std::all_of(operations_.begin(), operations_.end(), has_kernel))
         return;
     const device::Place place = device_memory_.place();
@@ -302,6 +342,27 @@ int ComposedRun::start() {
     Background& background = Background::instance();
     const auto lock = background.lock();
     if (running_) return MPI_ERR_PENDING;
+    device_error_ = nullptr;
+    nccl_error_.clear();
+    code_ = MPI_SUCCESS;
+    if (nccl_run_) {
+        way_ = NcclRun::Way::not_yet;
+        executed_ = false;
+        nccl_run_->start();
+        begin_as_agreed();
+    } else {
+        code_ = begin();
+        if (code_ != MPI_SUCCESS) {
+            ended();
+            return code_;
+        }
+    }
+    running_ = true;
+    background.add(*this);
+    return MPI_SUCCESS;
+}
+
+int ComposedRun::begin() {
     executor_.messages().use(plan_->state_.shadow_comm(), nullptr);
     Environment environment;
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
@@ -309,22 +370,62 @@ int ComposedRun::start() {
     if (device_memory_.any()) environment.memory = &device_memory_;
     environment.first_tag = tags_.first;
     environment.control_tags = static_cast<int>(plan_->tags_);
-    device_error_ = nullptr;
-    code_ = mpi_code(executor_.begin(bound(), environment));
-    if (code_ != MPI_SUCCESS) {
-        ended();
-        return code_;
+    return mpi_code(executor_.begin(bound(), environment));
+}
+
+void ComposedRun::begin_as_agreed() {
+    way_ = nccl_run_->look();
+    if (way_ == NcclRun::Way::not_yet) return;
+    executor_.nccl().use(way_ == NcclRun::Way::by_nccl ? &nccl_run_->handle() : nullptr, plan_->nccl_limit_);
+    try {
+        if (way_ == NcclRun::Way::by_messages && program_ != &plan_->by_messages_) prepare(plan_->by_messages_);
+        code_ = begin();
+    } catch (const std::bad_alloc&) {
+        code_ = MPI_ERR_NO_MEM;
     }
-    running_ = true;
-    background.add(*this);
-    return MPI_SUCCESS;
+    executed_ = code_ != MPI_SUCCESS;
 }
 
 bool ComposedRun::progress() {
+    if (nccl_run_) return progress_as_agreed();
     bool done = false;
     code_ = mpi_code(executor_.progress(done));
     if (done) ended();
     return done;
+}
+
+bool ComposedRun::progress_as_agreed() {
+    using device::Progress;
+    NcclTransport& nccl = executor_.nccl();
+    if (way_ == NcclRun::Way::not_yet) begin_as_agreed();
+    Progress mine = Progress::under_way;
+    if (way_ != NcclRun::Way::not_yet) {
+        if (nccl_run_->some_failed() && way_ != NcclRun::Way::by_messages) nccl.give_up(elsewhere);
+        nccl.count_time(nccl_run_->all_started());
+        if (!executed_) code_ = mpi_code(executor_.progress(executed_));
+        if (executed_) mine = Progress::done;
+        if (code_ != MPI_SUCCESS || !nccl.why().empty()) mine = Progress::failed;
+    }
+    if (!nccl_run_->step(mine) || !executed_) return false;
+    if (!nccl_run_->end(way_)) note_failure();
+    ended();
+    return true;
+}
+
+void ComposedRun::note_failure() {
+    const std::string& why = executor_.nccl().why();
+    const bool in_order = nccl_run_->in_same_order();
+    if (code_ != MPI_SUCCESS || (way_ == NcclRun::Way::by_messages && in_order)) {
+        if (code_ == MPI_SUCCESS) code_ = MPI_ERR_OTHER;
+        return;
+    }
+    code_ = MPI_ERR_OTHER;
+    // This rank's part may have been done when another one failed.
+    const bool knows = way_ == NcclRun::Way::by_nccl && !why.empty();
+    nccl_error_ = !in_order ? "the ranks have started runs with @nccl in different orders" : knows ? why : elsewhere;
+    if (nccl_error_ != elsewhere)
+        Process::instance().report().note(base::cat("NCCL isn't used any more by the plans of a communicator of ",
+                                                    plan_->state_.size(), " ranks: ", nccl_error_));
 }
 
 void ComposedRun::ended() {
@@ -361,7 +462,7 @@ void ComposedRun::finish_alone() {
 }
 
 int ComposedRun::wait() {
-    if (plan_->may_block_) finish_alone();
+    if (plan_->may_block_ && !nccl_run_) finish_alone();
     SpinWait spin_wait(2, 1);
     bool done = false;
     int code = MPI_SUCCESS;

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "palmette/compose/composition.hpp"
 #include "palmette/execute/binding.hpp"
 #include "palmette/execute/mixed_memory.hpp"
+#include "palmette/runtime/composed/nccl_run.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/communicator.hpp"
@@ -45,7 +47,8 @@ class ComposedPlan {
     const plan::Program& program() const { return program_; }
     /// How many of this rank's messages are read in the sender's memory.
     std::int64_t single_copies() const { return single_copies_; }
-    /// How many are copied between devices where both ends have them there: those of levels with @ipc.
+    /// How many go between devices: those of levels with @ipc, where both ends have them there, and with @nccl, where
+    /// NCCL is in service.
     std::int64_t device_messages() const { return device_messages_; }
 
   private:
@@ -69,6 +72,10 @@ class ComposedPlan {
     std::int64_t single_copies_ = 0;
     bool wants_ipc_ = false;  ///< the factoring has messages between devices
     std::int64_t device_messages_ = 0;
+    bool wants_nccl_ = false;             ///< the factoring has messages by NCCL
+    std::shared_ptr<ComposedNccl> nccl_;  ///< where all ranks have it
+    BoundProgram by_messages_;            ///< then: the same without NCCL
+    std::chrono::seconds nccl_limit_{};
     bool looks_for_devices_ = true, opens_handles_ = true;  ///< as the settings have it
     Waiting::Policy waiting_ = Waiting::Policy::automatic;
     bool may_block_ = false;  ///< no other thread needs progress meanwhile, and the user allows it
@@ -79,6 +86,8 @@ class ComposedPlan {
 ///
 /// Buffers may lie in device memory, each for itself: messages of their bytes are staged in pinned memory, where
 /// scratch lies, too, or copied between devices. The other ranks needn't know.
+///
+/// Runs of plans with NCCL are started in the same order on all ranks; they complete when all ranks' have.
 class ComposedRun : public BackgroundOperation {
   public:
     /// Local, but in the same order on all ranks, as is its destruction. `buffers`: one for each of the plan's, which
@@ -89,30 +98,40 @@ class ComposedRun : public BackgroundOperation {
     ComposedRun(const ComposedRun&) = delete;
     ComposedRun& operator=(const ComposedRun&) = delete;
 
-    /// Local. Returns an MPI code; MPI_ERR_PENDING where it is in flight.
+    /// Local, with NCCL in the same order on all ranks. Returns an MPI code; MPI_ERR_PENDING where it is in flight.
     int start();
     /// `done` also where it was never started. Returns the error since the start.
     int test(bool& done);
     int wait();
     /// What a device's driver said at the last error; null: the error was the MPI's.
     const char* device_error() const { return device_error_; }
+    /// Why the last run failed by NCCL, on all ranks; empty: it didn't.
+    const std::string& nccl_error() const { return nccl_error_; }
 
     /// Progresses it; returns whether it has completed. With the background's lock held, while it is in flight.
     bool progress() override;
 
   private:
     void find_devices();
+    void prepare(const BoundProgram& program);
+    void stage(const BoundProgram& program);
     void take_scratch();
+    int begin();
+    void begin_as_agreed();
+    bool progress_as_agreed();
+    void note_failure();
     void ended();
     void finish_alone();
-    const BoundProgram& bound() const { return staged_ ? *staged_ : plan_->bound_; }
+    const BoundProgram& bound() const { return staged_ ? *staged_ : *program_; }
 
     std::shared_ptr<const ComposedPlan> plan_;
     std::vector<char*> bases_;
     std::vector<Operation> operations_;
     OperationMemory memory_;
-    MixedMemory device_memory_;           ///< in its place where any buffer is on a device
-    std::optional<BoundProgram> staged_;  ///< then: the plan's with more messages packed
+    const BoundProgram* program_ = nullptr;  ///< one of the plan's
+    std::vector<bool> on_device_;            ///< by buffer
+    MixedMemory device_memory_;              ///< in its place where any buffer is on a device
+    std::optional<BoundProgram> staged_;     ///< then: the plan's with more messages packed
     struct Pinned {
         device::HostBlock block;
         void give_back() { device::Resources::instance().give_back(std::exchange(block, {})); }
@@ -129,6 +148,10 @@ class ComposedRun : public BackgroundOperation {
     device::Status device_error_ = nullptr;
     MpiExecutor executor_;
     TagSpace::Range tags_;
+    std::optional<NcclRun> nccl_run_;  ///< of plans with NCCL
+    NcclRun::Way way_ = NcclRun::Way::not_yet;
+    bool executed_ = false;
+    std::string nccl_error_;
     bool running_ = false;
     int code_ = MPI_SUCCESS;
 };

@@ -25,6 +25,7 @@
 
 namespace palmette::runtime {
 
+struct ComposedNccl;
 class NeighbourPlans;
 
 /// How calls may be compared with the MPI's own.
@@ -208,6 +209,9 @@ class Communicator {
     }
 
     TagSpace tags;
+    /// NCCL of the compositions' plans; gone with the last of these.
+    std::weak_ptr<ComposedNccl> composed_nccl;
+    int nccl_runs = 0;                           ///< of these plans that have been started
     std::shared_ptr<NeighbourPlans> neighbours;  ///< null: no neighbourhood collective has been called
 
   private:

@@ -52,9 +52,6 @@ class NcclRanks {
 
   private:
     bool has_communicator(const Part& part);
-    bool meets(const Part& part, device::NcclId& id);
-    /// Collective: polls this rank's progress until that of all is known. Whether all have succeeded.
-    bool all_succeed(const std::function<device::Progress()>& poll);
     void give_up(const std::string& why);
 
     MPI_Comm comm_;
