@@ -108,39 +108,23 @@ def test_a_rank_may_come_later_than_the_time_limit(mpi_called: Callable[[str], M
     assert "NCCL" not in notes(ran), ran.report
 
 
-FAULTS: dict[str, tuple[str, dict[str, object]]] = {
-    "a send": ("ncclSend: unhandled system error", {"fail": "ncclSend:9"}),
-    "a group": ("ncclGroupEnd: unhandled system error", {"fail": "ncclGroupEnd:4"}),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_failure_is_an_error_of_that_run_on_all_ranks(fault: str, mpi_called: Callable[[str], Mpi]) -> None:
-    why, settings = FAULTS[fault]
-    mpi = mpi_called("openmpi" if fault == "a group" else "mpich")
-    ran = run(mpi, 3, "failing", "dhd", "method=ring@nccl", nccl=settings)
-    assert f"NCCL isn't used any more by the plans of a communicator of 3 ranks: {why}" in notes(ran), ran.report
-
-
-def test_one_ranks_failure_is_all_ranks(mpi_called: Callable[[str], Mpi]) -> None:
-    # By its own environment rank 1 alone fails; the others would wait for it for 150 s.
-    mpi = mpi_called("mpich")
-    script = mpi.directory / "rank.sh"
-    text = '#!/bin/sh\n[ "${PMI_RANK}" = 1 ] && export PALMETTE_FAKE_NCCL=fail=ncclSend:7\nexec "$@"\n'
-    script.write_text(text, encoding="utf-8")
-    script.chmod(0o755)
-    begin = time.monotonic()
-    log = mpi.directory / "log"
-    base = fake.environment({}, log=log, devices=4)
-    settings = {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
-    settings.pop("PALMETTE_FAKE_NCCL")
-    settings |= {"PALMETTE_NCCL_TIMEOUT": "30"}
-    words = [f"LD_LIBRARY_PATH={fake.FAKES}:{mpi.environment().get('LD_LIBRARY_PATH', '')}"]
-    words += [f"PYTHONPATH={ROOT / 'python'}", str(script), sys.executable, str(PROGRAM), "failing", "d", LEVELS]
-    ran = mpi.run(4, Path("/usr/bin/env"), *words, settings=settings, timeout_s=60)
-    assert ran.status == 0 and "right" in ran.out, ran.text
-    assert "ncclSend" in notes(ran), ran.report
-    assert time.monotonic() - begin < 50
+@pytest.mark.parametrize(
+    ("name", "ranks", "call", "factoring"),
+    [
+        ("mpich", 3, "ncclSend:9", "method=ring@nccl"),
+        ("openmpi", 3, "ncclGroupEnd:4", "method=ring@nccl"),
+        ("mpich", 4, "ncclSend:7", LEVELS),
+    ],
+)
+def test_one_ranks_failure_is_an_error_of_that_run_on_all_ranks(
+    name: str, ranks: int, call: str, factoring: str, mpi_called: Callable[[str], Mpi]
+) -> None:
+    # The others would wait for it for 150 s.
+    settings, environment = {"PALMETTE_NCCL_TIMEOUT": "30"}, {"FAULT": f"fail={call}"}
+    ran = run(mpi_called(name), ranks, "failing", "dhd", factoring, settings=settings, environment=environment)
+    function = call.split(":")[0]
+    expected = f"NCCL isn't used any more by the plans of a communicator of {ranks} ranks: {function}: "
+    assert expected in notes(ran), ran.report
 
 
 def test_runs_started_in_different_orders_are_errors_on_all_ranks(mpi_called: Callable[[str], Mpi]) -> None:

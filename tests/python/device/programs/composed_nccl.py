@@ -40,6 +40,9 @@ comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
 what, kinds, *factorings = sys.argv[1:]
 kind = kinds[rank % len(kinds)]
+# Settings of the fake libnccl on rank 1 alone, before palmette loads it.
+if rank == 1 and "FAULT" in os.environ:
+    os.environ["PALMETTE_FAKE_NCCL"] = os.environ["FAULT"]
 # Ranks with buffers on the host need a current context, too.
 cuda = fake.Cuda(device=rank % int(os.environ.get("DEVICES", "4")))
 if os.environ.get("NO_CONTEXT") and rank == size - 1:
