@@ -81,8 +81,9 @@ std::shared_ptr<ComposedNccl> nccl_of_plan(Communicator& state, const Settings& 
 NcclRun::NcclRun(std::shared_ptr<ComposedNccl> nccl, Communicator& state, int first_tag)
     : nccl_(std::move(nccl)),
       state_(state),
-      started_(std::make_unique<Verdict>(state.shadow_comm(), state.rank(), state.size(), first_tag)),
-      outcome_(std::make_unique<Verdict>(state.shadow_comm(), state.rank(), state.size(), first_tag + Verdict::tags)) {}
+      started_(std::make_unique<Consensus>(state.shadow_comm(), state.rank(), state.size(), first_tag)),
+      outcome_(
+          std::make_unique<Consensus>(state.shadow_comm(), state.rank(), state.size(), first_tag + Consensus::tags)) {}
 
 NcclRun::~NcclRun() {
     // The MPI may write there yet.

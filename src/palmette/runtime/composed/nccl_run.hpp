@@ -6,7 +6,7 @@
 
 #include "palmette/device/nccl.hpp"
 #include "palmette/runtime/state/communicator.hpp"
-#include "palmette/runtime/transport/verdict.hpp"
+#include "palmette/runtime/transport/consensus.hpp"
 
 namespace palmette::runtime {
 
@@ -39,7 +39,7 @@ class NcclRun {
     NcclRun(const NcclRun&) = delete;
     NcclRun& operator=(const NcclRun&) = delete;
     ~NcclRun();
-    static constexpr int tags = 2 * Verdict::tags;
+    static constexpr int tags = 2 * Consensus::tags;
 
     /// How its program runs.
     enum class Way : std::uint8_t { not_yet, by_nccl, without_effect, by_messages };
@@ -63,7 +63,7 @@ class NcclRun {
   private:
     std::shared_ptr<ComposedNccl> nccl_;
     Communicator& state_;
-    std::unique_ptr<Verdict> started_, outcome_;
+    std::unique_ptr<Consensus> started_, outcome_;
     device::NcclTurn turn_;
 };
 

@@ -13,15 +13,15 @@
 #include "palmette/base/hash.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/transport/consensus.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
-#include "palmette/runtime/transport/verdict.hpp"
 
 namespace palmette::runtime {
 namespace {
 
 using device::Progress;
 
-constexpr int meeting_tag = 12, verdict_tag = 13;
+constexpr int meeting_tag = 12, consensus_tag = 13;
 
 /// Of the machine, for containers as well: names may be the same or differ there.
 std::uint64_t machine_hash() {
@@ -81,18 +81,18 @@ std::string obstacle(std::vector<Member> all) {
 }  // namespace
 
 bool all_succeed(const Meeting& ranks, const std::function<Progress()>& poll) {
-    auto verdict = std::make_unique<Verdict>(ranks.comm, ranks.rank, ranks.size, verdict_tag);
-    verdict->begin();
+    auto consensus = std::make_unique<Consensus>(ranks.comm, ranks.rank, ranks.size, consensus_tag);
+    consensus->begin();
     Progress mine = Progress::under_way;
     wait_until([&] {
         if (mine == Progress::under_way) mine = poll();
-        const bool over = verdict->step(mine);
-        if (mine == Progress::under_way && verdict->some_failed()) mine = Progress::failed;
+        const bool over = consensus->step(mine);
+        if (mine == Progress::under_way && consensus->some_failed()) mine = Progress::failed;
         return over;
     });
     // The MPI may write to it yet.
-    if (verdict->broken()) static_cast<void>(verdict.release());
-    return verdict && verdict->all_succeeded();
+    if (consensus->broken()) static_cast<void>(consensus.release());
+    return consensus && consensus->all_succeeded();
 }
 
 std::unique_ptr<device::Nccl> make_nccl(const Meeting& ranks, const device::Place& place, std::chrono::seconds limit,

@@ -12,11 +12,11 @@ namespace palmette::runtime {
 
 /// Along the tree of `agree`: each rank tells its parent once, and is told once. A rank that has failed, or has heard
 /// of a failure, tells at once. Its two tags are this object's alone while it is under way.
-class Verdict {
+class Consensus {
   public:
-    Verdict(MPI_Comm comm, int rank, int size, int first_tag);
-    Verdict(const Verdict&) = delete;
-    Verdict& operator=(const Verdict&) = delete;
+    Consensus(MPI_Comm comm, int rank, int size, int first_tag);
+    Consensus(const Consensus&) = delete;
+    Consensus& operator=(const Consensus&) = delete;
     static constexpr int tags = 2;
 
     /// Anew, on all ranks. Those whose numbers differ have failed.

@@ -1,10 +1,10 @@
-#include "palmette/runtime/transport/verdict.hpp"
+#include "palmette/runtime/transport/consensus.hpp"
 
 namespace palmette::runtime {
 
 using device::Progress;
 
-Verdict::Verdict(MPI_Comm comm, int rank, int size, int first_tag)
+Consensus::Consensus(MPI_Comm comm, int rank, int size, int first_tag)
     : comm_(comm), is_root_(rank == 0), up_tag_(first_tag), down_tag_(first_tag + 1) {
     int distance = 1;
     for (; distance < size && rank % (2 * distance) == 0; distance *= 2)
@@ -14,7 +14,7 @@ Verdict::Verdict(MPI_Comm comm, int rank, int size, int first_tag)
     requests_.assign(2 * children_.size() + 2, MPI_REQUEST_NULL);
 }
 
-void Verdict::begin(int number) {
+void Consensus::begin(int number) {
     mine_ = {0, number};
     told_ = 0;
     decided_ = told_up_ = told_down_ = some_failed_ = over_ = false;
@@ -23,12 +23,12 @@ void Verdict::begin(int number) {
     if (!is_root_) check(PMPI_Irecv(&told_, 1, MPI_INT, parent_, down_tag_, comm_, &request_from_parent()));
 }
 
-bool Verdict::step(Progress mine) {
+bool Consensus::step(Progress mine) {
     over_ = over_ || broken_ || go_on(mine);
     return over_;
 }
 
-bool Verdict::go_on(Progress mine) {
+bool Consensus::go_on(Progress mine) {
     int done = 1;
     std::size_t left = 0;
     for (std::size_t c = 0; c < children_.size(); ++c) {
