@@ -40,6 +40,11 @@ def text_of(settings: Mapping[str, object]) -> str:
     return ",".join(words)
 
 
+def search_path(environment: Mapping[str, str]) -> str:
+    """Return the assignment for `env` that lets programs find the fakes besides the libraries of `environment`."""
+    return f"LD_LIBRARY_PATH={FAKES}:{environment.get('LD_LIBRARY_PATH', '')}"
+
+
 def environment(
     base: Mapping[str, str],
     *,

@@ -38,7 +38,7 @@ def run(mpi: Mpi, layer: bool = True, **settings: str) -> Ran:
     log = mpi.directory / f"log-{mpi.counter[0]}"
     base = fake.environment({}, log=log, devices=1)
     variables = {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
-    words = [f"LD_LIBRARY_PATH={fake.FAKES}:{mpi.environment().get('LD_LIBRARY_PATH', '')}"]
+    words = [fake.search_path(mpi.environment())]
     script = mpi.directory / "below.sh"
     below = f':{library}"' if layer else '"'
     script.write_text(f'#!/bin/sh\nexport LD_PRELOAD="$LD_PRELOAD{below}\nexec "$@"\n', encoding="utf-8")

@@ -46,7 +46,7 @@ def run(
     palmette = {"PALMETTE_DEVICE_PATH": path, "PALMETTE_NCCL_TIMEOUT": "1", **(settings or {})}
     palmette |= {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
     words = [
-        f"LD_LIBRARY_PATH={fake.FAKES}:{mpi.environment().get('LD_LIBRARY_PATH', '')}",
+        fake.search_path(mpi.environment()),
         f"PYTHONPATH={ROOT / 'python'}",
         f"DEVICES={devices}",
         *(f"{name}={value}" for name, value in (environment or {}).items()),

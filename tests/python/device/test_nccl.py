@@ -28,11 +28,6 @@ PROGRAM = Path(__file__).with_name("programs") / "nccl.py"
 SERVED = {"allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "reduce_scatter_block"}
 
 
-def search_path(mpi: Mpi) -> str:
-    """Return the variable that lets programs find the fakes besides their MPI."""
-    return f"LD_LIBRARY_PATH={fake.FAKES}:{mpi.environment().get('LD_LIBRARY_PATH', '')}"
-
-
 def run(
     mpi: Mpi,
     ranks: int,
@@ -50,7 +45,10 @@ def run(
     base = fake.environment({}, log=log, nccl=nccl, **{"devices": 4, **driver})
     palmette = {"PALMETTE_DEVICE_PATH": path, "PALMETTE_NCCL_TIMEOUT": "3", "PALMETTE_COMPARE": "0", **(settings or {})}
     palmette |= {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
-    variables = [search_path(mpi), *(f"{name}={value}" for name, value in (environment or {}).items())]
+    variables = [
+        fake.search_path(mpi.environment()),
+        *(f"{name}={value}" for name, value in (environment or {}).items()),
+    ]
     words = [*variables, sys.executable, PROGRAM, *arguments]
     ran = mpi.run(ranks, Path("/usr/bin/env"), *words, settings=palmette, timeout_s=timeout_s)
     for saw in fake.logs(log):
@@ -159,7 +157,7 @@ def test_one_ranks_failure_is_all_ranks(mpi_called: Callable[[str], Mpi]) -> Non
     settings = {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
     settings.pop("PALMETTE_FAKE_NCCL")
     settings |= {"PALMETTE_DEVICE_PATH": "nccl", "PALMETTE_NCCL_TIMEOUT": "600"}
-    words = [search_path(mpi), script, sys.executable, PROGRAM, 4, 6, 3, "d"]
+    words = [fake.search_path(mpi.environment()), script, sys.executable, PROGRAM, 4, 6, 3, "d"]
     ran = mpi.run(3, Path("/usr/bin/env"), *words, settings=settings, timeout_s=100)
     ran.assert_right()
     assert "ncclAllReduce" in notes(ran), ran.report
