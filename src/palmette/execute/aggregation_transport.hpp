@@ -70,6 +70,7 @@ class AggregationTransport final : public Transport {
     const char* name() const override { return "aggregation"; }
     bool can(const StepOffer& step) const override { return step.service; }
     void prepare(const BoundProgram& program) override;
+    bool takes_part(const BoundProgram& program) const override { return program.channels != 0; }
     bool begin(Executor& executor, int& error) override;
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int progress(Executor& executor, bool& any) override;

@@ -102,12 +102,13 @@ struct BoundProgram {
     std::vector<std::int64_t> layer_at;      ///< where each layer of scratch begins
     std::int64_t scratch_bytes = 0;
     std::int64_t staging_bytes = 0;
-    std::int64_t most_requests = 0;  ///< upper bound of outstanding requests, with all messages by the MPI
-    std::int64_t single_copies = 0;  ///< messages for which the factoring asks for a rendezvous
-    std::int64_t exposed_bytes = 0;  ///< upper bound of ring space for exposures, each rounded up to 64
-    std::uint32_t transports = 0;    ///< bit mask of those that it has steps for
-    std::int32_t channels = 0;       ///< as in plan::Program
-    std::int32_t agreement_tag = 0;  ///< then: of the messages by which ranks agree on aggregators' results
+    std::int64_t most_requests = 0;   ///< upper bound of outstanding requests, with all messages by the MPI
+    std::int64_t single_copies = 0;   ///< messages for which the factoring asks for a rendezvous
+    std::int64_t exposed_bytes = 0;   ///< upper bound of ring space for exposures, each rounded up to 64
+    std::uint32_t transports = 0;     ///< bit mask of those that it has steps for
+    std::uint32_t taking_part = ~0U;  ///< of those that its operations begin and end; all until they are chosen
+    std::int32_t channels = 0;        ///< as in plan::Program
+    std::int32_t agreement_tag = 0;   ///< then: of the messages by which ranks agree on aggregators' results
 };
 
 /// Longer messages are split; the MPI's counts are int.

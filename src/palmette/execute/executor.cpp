@@ -222,9 +222,10 @@ void Executor::set(const BoundProgram& program, const Environment& environment) 
 
 int Executor::begin_transports(bool& begun) {
     int error = 0;
-    while (begun_ < transports_.size() && transports_[begun_]->begin(*this, error)) {
+    for (; begun_ < transports_.size(); ++begun_) {
+        if ((program_->taking_part >> begun_ & 1) == 0) continue;
+        if (!transports_[begun_]->begin(*this, error)) break;
         if (error != 0) return error;
-        ++begun_;
     }
     begun = begun_ == transports_.size();
     return error;
@@ -333,7 +334,8 @@ int Executor::finish() {
 
 /// Also after an error: the other ranks must not wait for this operation.
 int Executor::ended(int error) {
-    for (std::size_t t = 0; t < begun_; ++t) transports_[t]->end(*this, error != 0);
+    for (std::size_t t = 0; t < begun_; ++t)
+        if ((program_->taking_part >> t & 1) != 0) transports_[t]->end(*this, error != 0);
     begun_ = 0;
     for (; late_count_ > 0; --late_count_) memory().await(late_[late_count_ - 1].mark);
     return error;

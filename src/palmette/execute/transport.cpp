@@ -20,6 +20,9 @@ void choose_transports(BoundProgram& program, const Transports& transports, cons
         step.transport = static_cast<std::uint8_t>(t);
         program.transports |= 1U << t;
     }
+    program.taking_part = 0;
+    for (std::size_t t = 0; t < transports.size(); ++t)
+        if (transports[t]->takes_part(program)) program.taking_part |= 1U << t;
 }
 
 }  // namespace palmette::runtime

@@ -37,7 +37,11 @@ class Transport {
     /// Allocates buffers for a program, before any rank has sent anything. Throws std::bad_alloc.
     virtual void prepare(const BoundProgram&) {}
 
-    /// Begins an operation, whether or not it has steps for this transport. False: not ready yet, retry.
+    /// Whether operations of a program begin and end this transport; must be where it has, or may get, a message to
+    /// carry. The default is always.
+    virtual bool takes_part(const BoundProgram&) const { return true; }
+
+    /// Begins an operation that it takes part in. False: not ready yet, retry.
     virtual bool begin(Executor&, int& error) {
         error = 0;
         return true;

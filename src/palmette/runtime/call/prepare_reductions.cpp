@@ -9,7 +9,8 @@ using InPlace = Work::InPlace;
 /// False: refused. Arguments of an operation are the same on all ranks, and so is the result.
 bool set_operation(Call& call, Work& work, MPI_Op op, MPI_Datatype type, std::int64_t count) {
     if (count < 0) return call.refuse(Refusal::erroneous_arguments);
-    work.operation.emplace(op, type, call.comm());
+    if (!work.operation || !work.operation->is_again(op, type, call.comm()))
+        work.operation.emplace(op, type, call.comm());
     if (!work.operation->valid())
         return work.operation->obstacle() == Obstacle::undefined
                    ? call.refuse(Refusal::erroneous_arguments)

@@ -240,7 +240,7 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     memory_.use(operations_.data());
     find_devices();
     executor_.node().allow_rendezvous(plan_->single_copies_work_);
-    prepare(plan_->bound_);
+    prepare();
     // They are followed by the tags of the single copies' acknowledgements, and of payload that is sent after all, and
     // of the agreements on NCCL.
     const std::int64_t of_messages = plan_->wants_single_copies_ || plan_->wants_ipc_ ? 3 * plan_->tags_ : plan_->tags_;
@@ -277,30 +277,48 @@ void ComposedRun::find_devices() {
     release_with_the_mpi();
 }
 
-/// For the next runs.
-void ComposedRun::prepare(const BoundProgram& program) {
-    program_ = &program;
-    Workspace lent;
+/// Takes all memory, also for what follows a failure of NCCL: a rank that got none only then would leave others waiting
+/// for its messages.
+void ComposedRun::prepare() {
+    usual_.program = &plan_->bound_;
+    if (plan_->nccl_) by_messages_.program = &plan_->by_messages_;
     if (device_memory_.any()) {
-        stage(program);
-        lent = {scratch_.data, pinned_.block.data};
-        if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(bound().scratch_bytes)};
+        take_scratch();
+        stage(usual_);
+        if (by_messages_.program) stage(by_messages_);
+        take_pinned();
     }
-    executor_.prepare(bound(), lent);
+    if (by_messages_.program) use(by_messages_);
+    use(usual_);
 }
 
-void ComposedRun::stage(const BoundProgram& program) {
-    staged_ = program;
-    if (!scratch_.data) take_scratch();
+/// For the next run. Allocates nothing for a variant that it was called with before.
+void ComposedRun::use(const Variant& variant) {
+    variant_ = &variant;
+    Workspace lent;
+    if (device_memory_.any()) {
+        lent = {scratch_.data, pinned_.block.data};
+        if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(variant.bound().scratch_bytes)};
+    }
+    executor_.prepare(variant.bound(), lent);
+}
+
+void ComposedRun::stage(Variant& variant) {
+    variant.staged = *variant.program;
     pack_messages(
-        *staged_,
+        *variant.staged,
         [&](plan::Buffer buffer) {
             return plan::is_scratch(buffer) ? scratch_.data != nullptr : on_device_[plan::caller_index(buffer)];
         },
         plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U, 1U << MpiExecutor::nccl_index);
-    pinned_.give_back();
-    pinned_.block = device::Resources::instance().take(device_memory_.place(),
-                                                       aligned(staged_->scratch_bytes) + staged_->staging_bytes);
+}
+
+void ComposedRun::take_pinned() {
+    std::int64_t bytes = 0;
+    for (const Variant* variant : {&usual_, &by_messages_})
+        if (variant->staged)
+            bytes = std::max(bytes, aligned(variant->staged->scratch_bytes) + variant->staged->staging_bytes);
+    pinned_.block = device::Resources::instance().take(device_memory_.place(), bytes);
     device::Resources::instance().pin(pinned_.block);
 }
 
@@ -314,15 +332,16 @@ void ComposedRun::take_scratch() {
                 device_memory_.place().driver->has_kernel(known->op, known->element));
     };
     constexpr std::uint32_t between_devices = 1U << MpiExecutor::ipc_index | 1U << MpiExecutor::nccl_index;
-    if (staged_->scratch_bytes == 0 || !plan_->opens_handles_ || (staged_->transports & between_devices) == 0 ||
+    const BoundProgram& program = *usual_.program;
+    if (program.scratch_bytes == 0 || !plan_->opens_handles_ || (program.transports & between_devices) == 0 ||
         !std::all_of(operations_.begin(), operations_.end(), has_kernel))
         return;
     const device::Place place = device_memory_.place();
     void* memory = nullptr;
-    if (place.driver->allocate(place, staged_->scratch_bytes, memory)) return;
+    if (place.driver->allocate(place, program.scratch_bytes, memory)) return;
     scratch_.place = place;
     scratch_.data = static_cast<char*>(memory);
-    if (device_memory_.add(memory, staged_->scratch_bytes, device::place_of(memory))) scratch_.release();
+    if (device_memory_.add(memory, program.scratch_bytes, device::place_of(memory))) scratch_.release();
 }
 
 ComposedRun::~ComposedRun() {
@@ -370,19 +389,15 @@ int ComposedRun::begin() {
     if (device_memory_.any()) environment.memory = &device_memory_;
     environment.first_tag = tags_.first;
     environment.control_tags = static_cast<int>(plan_->tags_);
-    return mpi_code(executor_.begin(bound(), environment));
+    return mpi_code(executor_.begin(variant_->bound(), environment));
 }
 
 void ComposedRun::begin_as_agreed() {
     way_ = nccl_run_->look();
     if (way_ == NcclRun::Way::not_yet) return;
     executor_.nccl().use(way_ == NcclRun::Way::by_nccl ? &nccl_run_->handle() : nullptr, plan_->nccl_limit_);
-    try {
-        if (way_ == NcclRun::Way::by_messages && program_ != &plan_->by_messages_) prepare(plan_->by_messages_);
-        code_ = begin();
-    } catch (const std::bad_alloc&) {
-        code_ = MPI_ERR_NO_MEM;
-    }
+    if (way_ == NcclRun::Way::by_messages && variant_ != &by_messages_) use(by_messages_);
+    code_ = begin();
     executed_ = code_ != MPI_SUCCESS;
 }
 

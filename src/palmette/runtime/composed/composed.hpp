@@ -112,26 +112,34 @@ class ComposedRun : public BackgroundOperation {
     bool progress() override;
 
   private:
+    /// One of the plan's programs as this rank runs it.
+    struct Variant {
+        const BoundProgram* program = nullptr;  ///< the plan's; null: there is none
+        std::optional<BoundProgram> staged;  ///< in its place where buffers are on devices: with more messages packed
+        const BoundProgram& bound() const { return staged ? *staged : *program; }
+    };
+
     void find_devices();
-    void prepare(const BoundProgram& program);
-    void stage(const BoundProgram& program);
+    void prepare();
+    void stage(Variant& variant);
+    void take_pinned();
     void take_scratch();
+    void use(const Variant& variant);
     int begin();
     void begin_as_agreed();
     bool progress_as_agreed();
     void note_failure();
     void ended();
     void finish_alone();
-    const BoundProgram& bound() const { return staged_ ? *staged_ : *program_; }
 
     std::shared_ptr<const ComposedPlan> plan_;
     std::vector<char*> bases_;
     std::vector<Operation> operations_;
     OperationMemory memory_;
-    const BoundProgram* program_ = nullptr;  ///< one of the plan's
-    std::vector<bool> on_device_;            ///< by buffer
-    MixedMemory device_memory_;              ///< in its place where any buffer is on a device
-    std::optional<BoundProgram> staged_;     ///< then: the plan's with more messages packed
+    Variant usual_, by_messages_;       ///< the second one: of plans with NCCL, after its failure
+    const Variant* variant_ = nullptr;  ///< of the current run
+    std::vector<bool> on_device_;       ///< by buffer
+    MixedMemory device_memory_;         ///< in its place where any buffer is on a device
     struct Pinned {
         device::HostBlock block;
         void give_back() { device::Resources::instance().give_back(std::exchange(block, {})); }

@@ -46,6 +46,13 @@ class Operation {
     /// `comm` is one that the process may pack for; only datatypes with holes need it.
     Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm = MPI_COMM_SELF);
 
+    /// Whether this is the same, of predefined handles, which mean the same for ever: then it is made for `comm`.
+    bool is_again(MPI_Op op, MPI_Datatype type, MPI_Comm comm) {
+        if (!kernel_ || op != op_ || type != type_) return false;
+        comm_ = comm;
+        return true;
+    }
+
     /// Whether it can be applied; else obstacle() says why not. The same on ranks whose datatypes have the same layout.
     bool valid() const { return obstacle_ == Obstacle::none; }
     Obstacle obstacle() const { return obstacle_; }

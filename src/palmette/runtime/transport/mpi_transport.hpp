@@ -32,6 +32,9 @@ class MpiTransport final : public Messages {
         return plan::is_message(step.kind) && (!step.service || simulated_services > 0);
     }
     void prepare(const BoundProgram& program) override;
+    bool takes_part(const BoundProgram& program) const override {
+        return program.most_requests > 0 || program.single_copies > 0 || program.channels > 0;
+    }
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
              std::int32_t tag, std::uint32_t step) override;
