@@ -3,7 +3,8 @@
 // one.
 //
 // PALMETTE_FAKE_NCCL="key=value,key,...": version=21803, multi (ranks may share a device), hang=FUNCTION:N (its N-th
-// call never ends), fail=FUNCTION:N[:RESULT], slow_us (how long initialization takes).
+// call never ends), die=FUNCTION:N (the process is killed), fail=FUNCTION:N[:RESULT],
+// slow_us (how long initialization takes).
 //
 // Long because all functions share groups and tasks, which nothing else uses.
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,7 +70,7 @@ struct Settings {
     int version = 22703;
     bool multi = false;
     unsigned slow_us = 0;
-    std::vector<fake::Failure> hangs, failures;
+    std::vector<fake::Failure> deaths, hangs, failures;
 };
 
 /// What the fake libcuda has for us.
@@ -161,6 +163,8 @@ Settings read_settings() {
             s.slow_us = static_cast<unsigned>(std::atoi(value.c_str()));
         } else if (key == "hang") {
             s.hangs.push_back(fake::read_failure(variable, value));
+        } else if (key == "die") {
+            s.deaths.push_back(fake::read_failure(variable, value));
         } else if (key == "fail") {
             s.failures.push_back(fake::read_failure(variable, value));
             if (s.failures.back().result == 999) s.failures.back().result = system_error;
@@ -220,6 +224,8 @@ Outcome count(const char* function, int& result) {
         state->last_error = std::string(function) + " fails because PALMETTE_FAKE_NCCL says so";
         return Outcome::fails;
     }
+    const auto& deaths = state->settings.deaths;
+    if (std::any_of(deaths.begin(), deaths.end(), meant)) std::raise(SIGKILL);
     const auto& hangs = state->settings.hangs;
     return std::any_of(hangs.begin(), hangs.end(), meant) ? Outcome::hangs : Outcome::goes_on;
 }

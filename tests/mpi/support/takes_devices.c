@@ -88,3 +88,60 @@ int FUNCTION(MPI_Iallreduce)(const void *from, void *to, Count count, MPI_Dataty
     /* A request that is complete. */
     return code == MPI_SUCCESS ? PMPI_Ibarrier(MPI_COMM_SELF, request) : code;
 }
+
+/* Persistent calls with device memory, whose copies are made at their starts and ends. */
+static struct Persistent {
+    MPI_Request request;
+    const void *from;
+    void *to, *in, *out;
+    size_t bytes;
+    int active;
+} persistent[64];
+
+static struct Persistent *find(MPI_Request request) {
+    for (int i = 0; i < 64; ++i)
+        if (persistent[i].in && persistent[i].request == request) return &persistent[i];
+    return NULL;
+}
+
+int FUNCTION(MPI_Allreduce_init)(const void *from, void *to, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                 MPI_Info info, MPI_Request *request) {
+    int size = 0, slot = 0;
+    PMPI_Type_size(type, &size);
+    if (!on_device(from) && !on_device(to))
+        return FUNCTION(PMPI_Allreduce_init)(from, to, count, type, op, comm, info, request);
+    while (persistent[slot].in) ++slot;
+    struct Persistent new = {.from = from, .to = to, .bytes = (size_t)count * (size_t)size};
+    new.in = taken(from, count, type);
+    new.out = taken(to, count, type);
+    ++calls;
+    const int code = FUNCTION(PMPI_Allreduce_init)(new.in, new.out, count, type, op, comm, info, request);
+    new.request = *request;
+    persistent[slot] = new;
+    return code;
+}
+
+int MPI_Start(MPI_Request *request) {
+    struct Persistent *own = find(*request);
+    if (own && own->in != own->from) copy((Pointer)own->in, (Pointer)own->from, own->bytes);
+    if (own) own->active = 1;
+    return PMPI_Start(request);
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+    struct Persistent *own = find(*request);
+    const int code = PMPI_Wait(request, status);
+    if (own && own->active && own->out != own->to) copy((Pointer)own->to, (Pointer)own->out, own->bytes);
+    if (own) own->active = 0;
+    return code;
+}
+
+int MPI_Request_free(MPI_Request *request) {
+    struct Persistent *own = find(*request);
+    const int code = PMPI_Request_free(request);
+    if (!own) return code;
+    if (own->in != own->from) free(own->in);
+    if (own->out != own->to) free(own->out);
+    own->in = NULL;
+    return code;
+}

@@ -177,13 +177,26 @@ class Cuda:
 
 
 class DeviceArray:
-    """A NumPy array's copy in device memory, which mpi4py takes as a buffer."""
+    """A NumPy array's copy in device memory, which mpi4py takes as a buffer: managed, of the device's pool, or plain."""
 
-    def __init__(self, cuda: Cuda, values: np.ndarray[Any, Any], managed: bool = False, stream: int | None = None):
+    def __init__(
+        self,
+        cuda: Cuda,
+        values: np.ndarray[Any, Any],
+        managed: bool = False,
+        stream: int | None = None,
+        pooled: bool = False,
+    ):
         values = np.ascontiguousarray(values)
         self.cuda, self.shape, self.dtype, self.stream = cuda, values.shape, values.dtype, stream
         size = max(values.nbytes, 1)
-        self.address = cuda.new("cuMemAllocManaged", size, 1) if managed else cuda.new("cuMemAlloc_v2", size)
+        if managed:
+            self.address = cuda.new("cuMemAllocManaged", size, 1)
+        elif pooled:
+            self.address = cuda.new("cuMemAllocAsync", size, 0)
+            cuda.cuCtxSynchronize()
+        else:
+            self.address = cuda.new("cuMemAlloc_v2", size)
         self.size = values.nbytes
         self.set(values)
 

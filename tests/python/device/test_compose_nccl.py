@@ -94,6 +94,12 @@ def test_results_are_right_with_nccl_on_some_levels_or_all(name: str, mpi_called
     assert "NCCL" not in notes(ran), ran.report
 
 
+def test_results_are_right_in_managed_and_pooled_memory(mpi_called: Callable[[str], Mpi]) -> None:
+    ran = run(mpi_called("mpich"), 4, "results", "mldh", LEVELS)
+    assert min(calls(ran, "ncclSend")) > 0, ran.text
+    assert "NCCL" not in notes(ran), ran.report
+
+
 @pytest.mark.parametrize("name", MPIS)
 def test_any_number_of_runs_may_be_outstanding(name: str, mpi_called: Callable[[str], Mpi]) -> None:
     ran = run(mpi_called(name), 4, "outstanding", "dhx", LEVELS)
@@ -170,4 +176,13 @@ def test_a_killed_rank_leaves_nothing_behind(name: str, mpi_called: Callable[[st
     assert time.monotonic() - begin < 50
     assert not {name for name in shared() - before if "palmette" in name}
     running = subprocess.run(["pgrep", "-f", f"{PROGRAM} kill"], capture_output=True, text=True, check=False)
+    assert running.stdout == ""
+
+
+def test_a_rank_that_dies_while_nccls_communicator_is_made_ends_the_job(mpi_called: Callable[[str], Mpi]) -> None:
+    before = shared()
+    environment = {"FAULT": "die=ncclCommInitRankConfig:1"}
+    run(mpi_called("mpich"), 3, "late", "d", "method=ring@nccl", environment=environment, status=1)
+    assert not {name for name in shared() - before if "palmette" in name}
+    running = subprocess.run(["pgrep", "-f", f"{PROGRAM} late"], capture_output=True, text=True, check=False)
     assert running.stdout == ""

@@ -23,6 +23,14 @@ def buffer(kind: str, values: np.ndarray[Any, Any]) -> Any:
     return DeviceArray(cuda, values) if kind[comm.rank % len(kind)] == "d" else values.copy()
 
 
+def assign(target: Any, values: np.ndarray[Any, Any]) -> None:
+    """Give a buffer other values."""
+    if isinstance(target, DeviceArray):
+        target.set(values)
+    else:
+        target[...] = values
+
+
 def expect(got: Any, wanted: float) -> None:
     """Compare all elements."""
     global cases, wrong
@@ -47,6 +55,14 @@ for count in (1, 4000):
             given = buffer(kind, np.full(n, 2.0))
             comm.Iallreduce(given, room).Wait()
             expect(room, 2.0 * ranks)
+            if MPI.Get_version() >= (4, 0):
+                request = comm.Allreduce_init(given, room)
+                for turn in (3.0, 5.0):
+                    assign(given, np.full(n, turn))
+                    request.Start()
+                    request.Wait()
+                    expect(room, turn * ranks)
+                request.Free()
 total = comm.allreduce(np.array([cases, wrong]))
 if comm.rank == 0:
     print(f"{total[0]} cases, {total[1]} wrong", flush=True)

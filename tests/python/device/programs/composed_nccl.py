@@ -2,7 +2,8 @@
 
     composed_nccl.py WHAT KINDS [FACTORING...]
 
-KINDS has a letter for each rank, in turn: d for device memory, h for the host's, x for both in one run. WHAT:
+KINDS has a letter for each rank, in turn: d for device memory, m for managed memory, l for a pool's, h for the host's, x
+for the device's and the host's in one run. WHAT:
 
     one         one run
     results     catalogue of compositions by each factoring, some runs of each
@@ -53,8 +54,10 @@ class Held:
     """An array of this rank's kind: `given` is bound, `set` and `get` are NumPy's."""
 
     def __init__(self, values: np.ndarray[Any, Any], other: bool = False) -> None:
-        self.on_device = kind == "d" or (kind == "x" and other)
-        self.given: Any = fake.DeviceArray(cuda, values) if self.on_device else np.ascontiguousarray(values)
+        self.on_device = kind in "dml" or (kind == "x" and other)
+        self.given: Any = np.ascontiguousarray(values)
+        if self.on_device:
+            self.given = fake.DeviceArray(cuda, values, managed=kind == "m", pooled=kind == "l")
 
     def set(self, values: np.ndarray[Any, Any]) -> None:
         if self.on_device:
