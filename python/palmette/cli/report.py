@@ -38,6 +38,12 @@ from palmette.topology.file import TopologyError
 @click.option("--hosts", metavar="A,B,...", help="Of a recording: the host of rank 0, 1, ..., where others are meant.")
 @click.option("--all", "in_full", is_flag=True, help="Of a recording: what the page has besides, in text.")
 @click.option("--csv", "as_csv", is_flag=True, help="Of a recording: print its call paths as CSV.")
+@click.option(
+    "--speedups",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg",
+    help="Of a benchmark: draw how many times as fast calls are, instead of the page.",
+)
 @json_option
 def command(
     run: str,
@@ -47,6 +53,7 @@ def command(
     hosts: str | None,
     in_full: bool,
     as_csv: bool,
+    speedups: Path | None,
     as_json: bool,
 ) -> None:
     """Say where a recorded job's time went, or write the page of a benchmark.
@@ -65,6 +72,8 @@ def command(
     if Path(run).is_dir():
         from palmette.cli.report_recording import report
 
+        if speedups:
+            raise CliError(f"{run} is a recording; --speedups is for a stored run of palmette bench: last, last~1, ...")
         form: Literal["csv", "json", "all", ""] = "csv" if as_csv else "json" if as_json else "all" if in_full else ""
         report(Path(run), output, topology, hosts.split(",") if hosts else None, form)
         return
@@ -79,6 +88,12 @@ def command(
         rows = evaluate(loaded)
         if as_json:
             emit_json({"run": loaded.id, "started": loaded.started, "cells": [row.to_json() for row in rows]})
+            return
+        if speedups:
+            from palmette.report.speedups import write_speedups
+
+            write_speedups(speedups, loaded, rows)
+            click.echo(f"run {loaded.id}, {len(rows)} cells: {speedups}")
             return
         write_page(output, loaded, rows)
     except (BenchError, TopologyError) as error:
