@@ -12,6 +12,8 @@ def origin_text(row: settings_files.Value) -> str:
     """Return where a value comes from, for people; nothing for a default."""
     if row.origin == "default":
         return ""
+    if row.where == row.text:
+        return "the site's, by being there"
     return f"from {row.where}" if row.where else "from the environment"
 
 

@@ -119,8 +119,9 @@ std::string unknown_hosts(const Machine& machine, const std::vector<RankLocation
         names += (names.empty() ? "" : ", ") + base::printable(name, 64);
     }
     if (unknown.size() > most_names) names += base::cat(" and ", unknown.size() - most_names, " more");
-    return base::cat(unknown.size(), " of this job's ", all.size(), all.size() == 1 ? " host" : " hosts",
-                     unknown.size() == 1 ? " is not in it: " : " are not in it: ", names);
+    if (all.size() == 1) return base::cat("this job's host is not in it: ", names);
+    return base::cat(unknown.size(), " of this job's ", all.size(),
+                     unknown.size() == 1 ? " hosts is not in it: " : " hosts are not in it: ", names);
 }
 
 Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ranks) {
