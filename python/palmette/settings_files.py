@@ -145,6 +145,9 @@ class _Reader:
             line = whole.strip(_BLANK)
             if not line or line.startswith("#"):
                 continue
+            if any((one < " " and one != "\t") or one == "\x7f" or "\udc80" <= one <= "\udcff" for one in line):
+                self.mistakes.append(f"{path}:{number}: characters that are no text; correct or remove the line")
+                continue
             name, equals, value = (part.strip(_BLANK) for part in line.partition("="))
             mistake = _mistake_in(name, value) if equals and name else "expected NAME=VALUE"
             if mistake:

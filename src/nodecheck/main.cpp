@@ -144,8 +144,8 @@ Json kernel() {
     out.set("XPMEM", access("/dev/xpmem", R_OK | W_OK) == 0 ? "yes" : "no");
     struct statvfs shm{};
     out.set("shared memory bytes", statvfs("/dev/shm", &shm) == 0 ? Json(static_cast<std::int64_t>(shm.f_blocks) *
-                                                                    static_cast<std::int64_t>(shm.f_frsize))
-                                                             : Json("missing"));
+                                                                         static_cast<std::int64_t>(shm.f_frsize))
+                                                                  : Json("missing"));
     return out;
 }
 

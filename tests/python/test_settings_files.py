@@ -116,7 +116,7 @@ def test_a_bad_line_is_told_with_its_place_and_has_no_effect(folders: tuple[Path
     assert told[f"{path}:19"] == "PALMETTE_CHECK stands in line 1 already; remove one of them"
 
 
-@pytest.mark.parametrize("case", ["bad", "good", "folder", "large", "none", "no site"])
+@pytest.mark.parametrize("case", ["bad", "good", "bytes", "folder", "large", "none", "no site"])
 def test_the_library_reads_the_same_as_the_command_line(folders: tuple[Path, Path], case: str) -> None:
     if not NODE_CHECK.is_file():
         pytest.skip(f"no {NODE_CHECK.name}: make build")
@@ -125,6 +125,10 @@ def test_the_library_reads_the_same_as_the_command_line(folders: tuple[Path, Pat
     (site / "topology.json").write_text("{}")
     if case == "bad":
         (site / "settings").write_text(BAD)
+    elif case == "bytes":
+        (site / "settings").write_bytes(
+            b"\xef\xbb\xbfPALMETTE_CHECK=1\n\xff\nPALMETTE_NCCL=/a\0b\nPALMETTE_WAIT=\x1b[31m\nPALMETTE_HWLOC=/\xc3\xa9/h\n"
+        )
     elif case == "good":
         lines = [f"{setting.name}={setting.default}" for setting in settings.declared()]
         (site / "settings").write_text("\n".join(lines))

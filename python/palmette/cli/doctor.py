@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 from rich.table import Table
 
@@ -47,6 +49,8 @@ def _site(launcher: tuple[str, ...], as_json: bool) -> int:
 
     if not launcher:
         raise CliError("--site needs the line that starts a job, without a program: --site -- mpiexec -n 16 -ppn 1")
+    if sys.stderr.isatty():
+        click.echo(f"palmette doctor: asking the hosts by {' '.join(launcher)}", err=True)
     try:
         findings = compare(ask(launcher))
     except SiteError as error:

@@ -103,6 +103,12 @@ class Reader {
             const std::string where = cat(path, ":", ++number);
             const std::string_view line = trim(whole);
             if (line.empty() || line.front() == '#') continue;
+            std::string blanks(line);
+            std::ranges::replace(blanks, '\t', ' ');
+            if (printable(blanks, most_bytes + 1) != blanks) {
+                out.mistakes.push_back(cat(where, ": characters that are no text; correct or remove the line"));
+                continue;
+            }
             const std::size_t equals = line.find('=');
             const std::string name(trim(line.substr(0, equals)));
             const std::string value(equals == std::string_view::npos ? "" : trim(line.substr(equals + 1)));
