@@ -127,7 +127,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
     in_force = settings_files.with_files(environment, files)
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
-        launchers=_launchers(environment.get("PATH", os.environ.get("PATH", ""))),
+        launchers=find_launchers(environment.get("PATH", os.environ.get("PATH", ""))),
         preloads=[_preload(abi, libraries) for abi in ABIS],
         checks=[
             _topology(in_force),
@@ -144,7 +144,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
     )
 
 
-def _launchers(path: str) -> list[FoundLauncher]:
+def find_launchers(path: str) -> list[FoundLauncher]:
     """Return the launchers of PATH, each file once."""
     found: dict[Path, FoundLauncher] = {}
     for word in _WORDS:

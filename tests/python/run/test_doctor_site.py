@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from palmette import _core
-from palmette.doctor.here import FoundLauncher, FoundMpi, examine
+from palmette.doctor.here import FoundLauncher, FoundMpi, examine, find_launchers
 from palmette.doctor.site import NODE_CHECK, compare, read
 
 Build = Callable[..., Path]
@@ -126,30 +127,30 @@ def test_what_can_not_be_asked_is_one_line(palmette: Callable[..., Any], words: 
 
 
 def test_the_verdict_names_what_runs_here_and_what_is_next(build: Build, tmp_path: Path) -> None:
-    assert examine({}, tmp_path).verdict.startswith("not ready: no preload library is built")
     build("libpalmette_mpich.so", library=True, where=tmp_path, source="int MPI_Gather(void) { return 0; }")
+    here = replace(examine({}, tmp_path), mistakes=[])
     mpich = FoundMpi("mpich", "5", "/opt", "/opt/bin/mpiexec", ("mpich",))
     open_mpi = FoundLauncher("mpirun", "prrte", "4.1.4", "/usr/bin/mpirun")
     hydra = FoundLauncher("mpiexec", "hydra", "4.0", "/usr/bin/mpiexec")
 
     def verdict(mpis: list[FoundMpi], launchers: list[FoundLauncher]) -> str:
-        from dataclasses import replace
+        return replace(here, mpis=mpis, launchers=launchers).verdict
 
-        return replace(examine({}, tmp_path), mpis=mpis, launchers=launchers, mistakes=[]).verdict
-
+    assert replace(here, preloads=[replace(one, ok=False) for one in here.preloads]).verdict.startswith(
+        "not ready: no preload library is built"
+    )
+    assert replace(here, mistakes=["PALMETTE_X is set"]).verdict == "not ready: PALMETTE_X is set; correct that first"
     assert verdict([], []).startswith("no MPI is here")
     assert verdict([], [open_mpi]).startswith("no MPI is here")  # no library for its ABI
     assert verdict([], [hydra]) == "ready for MPICH; next: palmette run --report mpiexec -n 4 ./app"
     assert verdict([mpich], []) == "ready for MPICH; next: palmette run --report /opt/bin/mpiexec -n 4 ./app"
 
 
-def test_launchers_of_path_are_told_once_each(
-    build: Build, tmp_path: Path, launchers: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launchers_of_path_are_told_once_each(tmp_path: Path, launchers: dict[str, str]) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     for word in ("mpiexec", "mpirun"):
         (folder / word).symlink_to(launchers["hydra"])
     (folder / "srun").symlink_to(launchers["srun"])
-    found = examine({"PATH": str(folder)}, tmp_path).launchers
+    found = find_launchers(str(folder))
     assert [(one.word, one.kind) for one in found] == [("mpiexec", "hydra"), ("srun", "srun")]
