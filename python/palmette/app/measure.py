@@ -31,6 +31,7 @@ from palmette.record.machine import seats_of
 from palmette.record.reading import RecordError, read_job
 from palmette.record.sums import sums_of
 from palmette.run import Choices, prepare, variables
+from palmette.settings_files import read_files, with_files
 
 ALONE, PALMETTE = "alone", "palmette"
 """The MPI by itself, and with palmette as `palmette run` starts it."""
@@ -86,7 +87,8 @@ class ByCommand:
         words, environment = list(self.words), dict(os.environ)
         if settings is not None:
             try:
-                prepared = prepare(self.words, variables(Choices(), {**environment, **settings}), environment)
+                given = with_files({**environment, **settings}, read_files(environment))
+                prepared = prepare(self.words, variables(Choices(), given), environment)
             except RunError as error:
                 raise BenchError(str(error)) from None
             words, environment = list(prepared.command), {**environment, **prepared.environment}

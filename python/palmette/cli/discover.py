@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -17,11 +18,13 @@ from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import ABIS
+from palmette.settings_files import value_in_force
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
 
 MEASUREMENT = "measurement"
 PROGRESS_S = 2.0
+IN_FORCE = "the one in force"
 
 
 class _FromCommand(click.Command):
@@ -69,10 +72,16 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
 @click.option(
     "-o",
     "--output",
-    default="topology.json",
-    show_default=True,
+    default=None,
     metavar="FILE",
-    help="Where to write; - is the screen.",
+    help="Where to write; - is the screen. [default: topology.json]",
+)
+@click.option(
+    "--refresh",
+    is_flag=False,
+    flag_value=IN_FORCE,
+    metavar="[FILE]",
+    help="Read the sources of FILE again and replace it. [default: the one in force]",
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
 @click.option("--lab-name", metavar="NAME", help="measurement: on the lab of that name that is up.")
@@ -82,7 +91,8 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
 def command(
     sources: tuple[str, ...],
-    output: str,
+    output: str | None,
+    refresh: str | None,
     name: str | None,
     lab_name: str | None,
     mpi: str | None,
@@ -91,6 +101,12 @@ def command(
     command_line: tuple[str, ...],
 ) -> None:
     """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
+    if refresh is not None:
+        if sources or command_line or name or lab_name or mpi or abi:
+            raise CliError("--refresh reads the sources that the file names; leave out all but -o and --json")
+        _refresh(refresh, output, as_json)
+        return
+    output = "topology.json" if output is None else output
     if not sources:
         raise CliError("no source given; for instance: palmette discover --from ibnetdiscover FILE -o topology.json")
     if as_json and output == "-":
@@ -104,6 +120,11 @@ def command(
         topology = discover(kinds, name, ready)
     except DiscoverError as error:
         raise CliError(str(error)) from None
+    _put(topology, output, as_json)
+
+
+def _put(topology: Topology, output: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Write the file and print the summary."""
     if output == "-":
         text = io.StringIO()
         topology.write(text)
@@ -115,9 +136,33 @@ def command(
     except OSError as error:
         raise CliError(f"can't write {output}: {error.strerror}; choose another file with -o") from None
     if as_json:
-        emit_json(_as_json(topology, output))
+        emit_json({**_as_json(topology, output), **(more or {})})
     else:
         click.echo("\n".join(summary(topology, output)))
+
+
+def _refresh(given: str, output: str | None, as_json: bool) -> None:
+    """Read a file's sources again; the file stays as it is where nothing has changed."""
+    from palmette.discover.refresh import refresh
+
+    path = given
+    if given == IN_FORCE:
+        path = value_in_force("PALMETTE_TOPOLOGY") or "topology.json"
+    if as_json and output == "-":
+        raise CliError("--json and -o - both want the screen; leave one of them out")
+    try:
+        found = refresh(path)
+    except DiscoverError as error:
+        raise CliError(str(error)) from None
+    told = {"changed": found.changed, "new_hosts": found.new_hosts, "gone_hosts": found.gone_hosts}
+    if found.changed or output is not None:
+        _put(found.topology, output or path, as_json, {**told, "remarks": found.remarks})
+    elif as_json:
+        emit_json({**_as_json(found.topology, path), **told, "remarks": found.remarks})
+    if not as_json:
+        click.echo(f"{path}: {found.sentence()}", err=output == "-")
+        for remark in found.remarks:
+            click.echo(f"{path}: {remark}", err=True)
 
 
 def _measure(asked: Asked) -> Found:

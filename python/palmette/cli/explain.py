@@ -20,7 +20,8 @@ from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, force_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
-from palmette.settings import SettingError, Value, values
+from palmette.settings import SettingError
+from palmette.settings_files import Value, value_in_force, values
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.errors import TuneError
 from palmette.tune.store import DEFAULT_PATH
@@ -96,7 +97,7 @@ def command(
     alltoallv or ibcast; SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are
     explained (palmette run --report run.json).
     """
-    path = table or os.environ.get("PALMETTE_TABLE") or None
+    path = table or value_in_force("PALMETTE_TABLE") or None
     with _one_line_errors():
         rules = _core.Table.from_file(path) if path else _core.Table.built_in()
         if report is not None:
@@ -125,7 +126,7 @@ def command(
 
 
 def _job(topology: str | None, machine: str | None, placement: str, ranks: int | None) -> _core.Job:
-    from_environment = None if machine is not None else os.environ.get("PALMETTE_TOPOLOGY") or None
+    from_environment = None if machine is not None else value_in_force("PALMETTE_TOPOLOGY") or None
     made = make_machine(machine, topology if topology is not None else from_environment)
     if made is not None:
         return _core.Job(made, placement, ranks or 0)
@@ -174,11 +175,11 @@ def _is_on(key: str, settings: Sequence[Value]) -> bool:
 
 
 def _forced(settings: Sequence[Value]) -> dict[str, str]:
-    """What the environment forces, as `palmette run` would pass it on."""
+    """What the environment and files force, as `palmette run` would pass it on."""
     return {
         value.setting.key: value.text
         for value in settings
-        if value.setting.kind == "algorithm" and value.origin == "environment"
+        if value.setting.kind == "algorithm" and value.origin != "default"
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from palmette.export.mpich_defaults import NoDefaultsError
 from palmette.export.text import export_lines
 from palmette.files import write_text
 from palmette.mpi.install import MpiNotFoundError
+from palmette.settings_files import value_in_force
 
 EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --placement block -o tuning"
 
@@ -82,7 +82,7 @@ def _job(
 
 
 def _table(path: str | None) -> _core.Table:
-    chosen = path or os.environ.get("PALMETTE_TABLE", "")
+    chosen = path or value_in_force("PALMETTE_TABLE")
     return _core.Table.from_file(chosen) if chosen else _core.Table.built_in()
 
 

@@ -173,7 +173,9 @@ class Lab:
                 raise LabError(f"no host is called {host}; there are {', '.join(self.hosts)}")
         check_visible(argv)
         token = {aggregators.TOKEN_VARIABLE: str(self.token_path)} if self.token_path else {}
-        settings = lab_settings(found, {**token, **(env or {})})
+        # What is laid down for this machine's cluster isn't the lab's.
+        apart = {"PALMETTE_SITE": "0"}
+        settings = lab_settings(found, {**apart, **token, **(env or {})})
         directory = state.lab_directory(self._state.name)
         job = launch.Job(
             argv=argv,

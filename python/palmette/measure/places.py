@@ -142,7 +142,7 @@ class LocalPlace:
     ) -> list[str]:
         """Return the command line that runs `argv` here."""
         settings = _BOUND if self.spins else _YIELDING
-        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **env})
+        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **_APART, **env})
         starter = launch.launcher(mpi.launcher)
         variables = {**mpi.environment(), **starter.environment(job)}
         if self.spins:
@@ -167,6 +167,8 @@ def _bind_options(mpi: Installation) -> list[str]:
     return []
 
 
+_APART = {"PALMETTE_SITE": "0"}
+"""What files say to every job isn't measured: a place has a topology and settings of its own."""
 _BOUND: dict[str, dict[str, str]] = {
     "mpich": {},
     "impi": {"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"},

@@ -135,7 +135,7 @@ class LineSite:
         self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
         """Run the line with the tune program behind it. Raises RunError."""
-        given = {**self._libraries, **variables}
+        given = {"PALMETTE_SITE": "0", **self._libraries, **variables}  # as on other places
         prepared = prepare([*self._words, str(self._program), *arguments], given, os.environ, abi=self._abi)
         assignments = [f"{name}={value}" for name, value in prepared.environment.items()]
         return run_to_end(["env", *assignments, *prepared.command], timeout_s=timeout_s, capture=True)

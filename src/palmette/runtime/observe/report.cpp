@@ -87,6 +87,15 @@ std::int64_t Report::served_calls(Function function) const {
     return calls;
 }
 
+std::pair<std::int64_t, std::int64_t> Report::own_calls() const {
+    const std::lock_guard lock(mutex_);
+    std::int64_t served = 0;
+    std::int64_t left = 0;
+    for (const auto& [key, row] : served_) served += row.calls.rank_calls();
+    for (const auto& [key, row] : refused_) left += row.calls.rank_calls();
+    return {served, left};
+}
+
 double Report::Served::mean_seconds() const {
     return seconds / static_cast<double>(std::max<std::int64_t>(calls.rank_calls(), 1));
 }
