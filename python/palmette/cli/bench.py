@@ -32,6 +32,7 @@ from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
+from palmette.cli.group import WithSubcommands
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError
 from palmette.measure.places import Place
@@ -65,6 +66,7 @@ _VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 
 
 @click.command(
+    cls=WithSubcommands,
     context_settings={"max_content_width": 80},
     epilog="Example: palmette bench allgather --sizes 64K,256K --placement random:1 --mpi mpich,openmpi",
 )
@@ -173,8 +175,6 @@ def command(
     COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Calls with and without
     palmette alternate in one job; results are checked; all ranks start at a common time. A set defines all options and
     its targets; options that are given override it. docs/guide/bench.md describes the verdicts.
-
-    `palmette bench pattern` measures messages between groups of ranks, `palmette bench compose` composed plans.
     """
     if compare is not None:
         _compare(store, *compare, as_json=as_json)

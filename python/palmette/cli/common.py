@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from palmette.cli.meant import with_suggestion
 from palmette.cli.printable import printable
 from palmette.files import write_text as replace_text
 
@@ -60,7 +61,7 @@ class CliError(click.ClickException):
     """
 
     def __init__(self, message: str, *, status: int = 2) -> None:
-        super().__init__(printable(" ".join(message.split())))
+        super().__init__(printable(with_suggestion(" ".join(message.split()))))
         self.status = status
         context = click.get_current_context(silent=True)
         self.command_path = context.command_path if context is not None else "palmette"

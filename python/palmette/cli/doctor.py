@@ -9,7 +9,7 @@ from palmette.cli.common import console, emit_json, json_option
 from palmette.doctor import Check, Findings, examine
 
 
-@click.command()
+@click.command(epilog="Example: palmette doctor --json")
 @json_option
 def command(as_json: bool) -> int:
     """Say what palmette finds on this machine.

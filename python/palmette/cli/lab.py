@@ -57,7 +57,10 @@ def _name_option(function: _F) -> _F:
     )(function)
 
 
-@click.group(context_settings={"max_content_width": 80})
+@click.group(
+    epilog="Example: palmette lab run --lab 2leaf:2node:2core --mpi mpich -- ./app",
+    context_settings={"max_content_width": 80},
+)
 def command() -> None:
     """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
 
@@ -65,7 +68,11 @@ def command() -> None:
     """
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(
+    short_help="Build a cluster.",
+    epilog='Example: palmette lab up "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --lifetime 20m',
+    context_settings={"max_content_width": 80},
+)
 @click.argument("spec")
 @_name_option
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
@@ -96,7 +103,7 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     click.echo(f"topology: {lab.topology_path}")
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(epilog="Example: palmette lab down --all", context_settings={"max_content_width": 80})
 @_name_option
 @click.option("--all", "everything", is_flag=True, help="Every lab, dead ones included.")
 @json_option
@@ -114,7 +121,10 @@ def down(name: str, everything: bool, as_json: bool) -> None:
         click.echo("no lab was up" if everything else f"the lab '{name}' was not up")
 
 
-@command.command(context_settings={"max_content_width": 80, "ignore_unknown_options": True})
+@command.command(
+    epilog="Example: palmette lab run --mpi mpich --placement cyclic -n 8 -- ./app",
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True},
+)
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Bring up this cluster for the run alone, also without root.")
 @_name_option
@@ -184,7 +194,10 @@ def run(
 
 
 @command.command(
-    "exec", context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False}
+    "exec",
+    short_help="Run a command on one host.",
+    epilog="Example: palmette lab exec h0 ip addr",
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @_name_option
 @click.argument("host")
@@ -196,7 +209,7 @@ def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
     os.execv(words[0], words)  # noqa: S606 - the terminal and its signals are the command's
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(epilog="Example: palmette lab status", context_settings={"max_content_width": 80})
 @_name_option
 @json_option
 def status(name: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ def _text(rows: tuple[settings.Value, ...]) -> str:
     return "\n".join(lines)
 
 
-@click.command()
+@click.command(epilog="Example: PALMETTE_VERBOSE=1 palmette settings")
 @json_option
 def command(as_json: bool) -> None:
     """List the PALMETTE_ variables, their values here and what they do."""

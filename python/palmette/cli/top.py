@@ -19,7 +19,7 @@ MOST_ROWS = 20
 MOST_NAMES = 8
 
 
-@click.command("top")
+@click.command("top", epilog="Example: palmette top calls --every 2")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--every", "every_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Show it again and again.")
 @click.option("--calls", "with_calls", is_flag=True, help="Where time in MPI goes, by function and place of the call.")
