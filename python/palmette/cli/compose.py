@@ -11,10 +11,12 @@ import click
 from palmette import _core
 from palmette.cli.common import WIDTH, CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.job_options import (
+    job_on,
     machine_option,
     make_machine,
     ordered_option,
     placement_option,
+    ppn_option,
     ranks_option,
     root_option,
 )
@@ -45,6 +47,7 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @machine_option
 @click.option("--topology", metavar="FILE", help="A topology.json.")
 @placement_option("As for palmette plan.")
+@ppn_option
 @ranks_option
 @click.option(
     "--method",
@@ -150,6 +153,7 @@ def _ask(
     machine: str | None,
     topology: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     method: str,
     stripes: str,
@@ -163,8 +167,8 @@ def _ask(
     size_bytes = _core.parse_size(size)
     path = Path(what)
     is_file = path.suffix in (".json", ".py") or "/" in what
-    made = make_machine(machine, topology)
-    job = _core.Job(made, placement, ranks or 0) if made is not None else None
+    made = make_machine(machine, topology, ppn)
+    job = job_on(made, placement, ranks) if made is not None else None
     count = job.size if job is not None else ranks
     if count is None and hierarchy is not None:
         count = _ranks_of(hierarchy)

@@ -12,7 +12,7 @@ import click
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.discover.report import level_table, summary
+from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.mpi import install as mpi_install
@@ -151,6 +151,7 @@ def _as_json(topology: Topology, output: str) -> dict[str, Any]:
         "hosts": sum(1 for _ in topology.machine.tree.hosts()),
         "levels": level_table(topology),
         "insides": document["machine"]["insides"],
+        "insides_missing": insides_missing(topology),
         "unnamed_adapters": len(topology.fabric.unnamed_adapters) if topology.fabric else 0,
         "sources": document["sources"],
         "left_out": document["left_out"],

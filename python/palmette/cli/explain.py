@@ -13,7 +13,7 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, Whole, emit_json, json_option
-from palmette.cli.job_options import make_machine
+from palmette.cli.job_options import job_on, make_machine, ppn_option
 from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
@@ -52,6 +52,7 @@ def _one_line_errors() -> Iterator[None]:
     metavar="FORM",
     help="block, cyclic, random:SEED, hosts=... or a file.",
 )
+@ppn_option
 @click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all places]")
 @click.option("--mpi", type=click.Choice(tuple(mpi_install.NAMES)), help="[default: the first that is installed]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
@@ -77,6 +78,7 @@ def command(
     topology: str | None,
     machine: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     mpi: str | None,
     root: int,
@@ -103,7 +105,9 @@ def command(
             _explain_report(report, rules, path or BUILT_IN, not no_model, as_json)
             return
         settings = values()
-        asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, oversubscribed)
+        asked = _asked(
+            collective, size, _job(topology, machine, placement, ppn, ranks), mpi, root, ordered, oversubscribed
+        )
         asked = replace(
             asked,
             shared_memory=_is_on("shared", settings),
@@ -124,13 +128,14 @@ def command(
     click.echo("\n".join(lines))
 
 
-def _job(topology: str | None, machine: str | None, placement: str, ranks: int | None) -> _core.Job:
+def _job(topology: str | None, machine: str | None, placement: str, ppn: int | None, ranks: int | None) -> _core.Job:
     from_environment = None if machine is not None else os.environ.get("PALMETTE_TOPOLOGY") or None
-    made = make_machine(machine, topology if topology is not None else from_environment)
+    made = make_machine(machine, topology if topology is not None else from_environment, ppn)
     if made is not None:
-        return _core.Job(made, placement, ranks or 0)
-    if placement != "block":
-        raise CliError("--placement needs a machine; name one with --topology or --machine")
+        return job_on(made, placement, ranks)
+    if placement != "block" or ppn is not None:
+        given = "--placement" if placement != "block" else "--ppn"
+        raise CliError(f"{given} needs a machine; name one with --topology or --machine")
     # As a run without a topology on this host alone would find it.
     count = ranks or max(2, os.cpu_count() or 2)
     return _core.Job.from_groups(["node"], [[0]] * count)

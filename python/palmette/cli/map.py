@@ -17,6 +17,7 @@ from palmette.cli.job_options import (
     make_job,
     make_machine,
     placement_option,
+    ppn_option,
     ranks_option,
     topology_option,
 )
@@ -50,6 +51,7 @@ MOST_RANKS = 200_000
 @topology_option
 @click.option("--distances", metavar="FILE", help="Or a matrix of distances between ranks, rows of numbers.")
 @placement_option(f"The slots to map to: {PLACEMENT_FORMS}")
+@ppn_option
 @ranks_option
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
@@ -70,6 +72,7 @@ def command(
     topology: str | None,
     distances: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     size: str,
     method: str,
@@ -93,14 +96,16 @@ def command(
         _check_choice(form, matrix_file, machine, topology, distances)
         _check_method(method)
         if distances is not None:
+            if ppn is not None:
+                raise CliError("--ppn is for a machine; --distances has the places")
             if files or picture:
                 raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
             _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
             return
         if matrix_file is not None:
-            seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks)
+            seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks, ppn)
         else:
-            job = make_job(machine, topology, placement, ranks, EXAMPLE)
+            job = make_job(machine, topology, placement, ranks, EXAMPLE, ppn)
             seats = _Seats(job, _pattern(str(form), job.size, size), placement)
         _on_job(seats, method, files, picture, as_json)
     except (_core.Error, MapError) as error:
@@ -163,7 +168,7 @@ def _check_ranks(ranks: int) -> None:
 
 
 def _seats_of_recorded(
-    matrix_file: str, machine: str | None, topology: str | None, placement: str, ranks: int | None
+    matrix_file: str, machine: str | None, topology: str | None, placement: str, ranks: int | None, ppn: int | None
 ) -> _Seats:
     """Return the seats for a file's messages: where the run had its ranks, unless --placement says otherwise."""
     found = _traffic(matrix_file, ranks)
@@ -178,7 +183,7 @@ def _seats_of_recorded(
             placement, placed = f"hosts={','.join(found.hosts)}", "as in the run"
         else:
             notes.append(f"the run's host {unknown} isn't on this machine: placed {placement}; see --placement")
-    job = make_job(machine, topology, placement, found.pattern.ranks, EXAMPLE)
+    job = make_job(machine, topology, placement, found.pattern.ranks, EXAMPLE, ppn)
     return _Seats(job, found.pattern, placed, tuple(notes))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 _LISTS = re.compile(
     r"(?:'(?P<quoted>[^']*)'|\"(?P<doubly>[^\"]*)\"|=(?P<value>[^\s:;=]+):)"  # the word
     r"(?P<between>[^'\"]*?)"
-    r"(?P<before>[;:,]? (?:there (?:are|is)|take one of|choose from|is not one of|it is one of|is neither|with an MPI of) )"
+    r"(?P<before>[;:,]? (?:there (?:are|is)|take one of|choose from|is not one of|it is one of|is neither) )"
     r"(?P<names>[^(;]*)"
 )
 _NAME = re.compile(r"[A-Za-z][\w-]*")

@@ -20,6 +20,7 @@ from palmette import _core
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
 from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option
+from palmette.cli.level_names import note_levels
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
 from palmette.simulate import simgrid
@@ -282,6 +283,7 @@ def _cluster(machine: str | None, topology: str | None, platform: str | None, pp
     if len(given) != 1:
         raise SimulateError(f"give one of --machine, --topology and --platform, for instance: {EXAMPLE}")
     if machine is not None:
+        note_levels(machine)
         return from_spec(machine, places=ppn)
     return from_file(topology, ppn) if topology is not None else from_stored(platform or "")
 
