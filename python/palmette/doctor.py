@@ -19,6 +19,7 @@ from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, fi
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology.file import TopologyError, load
+from palmette.units import plural
 
 _LAB_HELPERS = (
     "palmette-lab-keeper",
@@ -137,7 +138,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
     host = socket.gethostname()
     known = "this host is in it" if machine.find_host(host) is not None else f"this host, {host}, is not in it"
     levels = ", ".join(machine.levels)
-    return Check(name, True, f"{path}: {len(machine.hosts)} hosts, levels {levels}; {known}")
+    return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:

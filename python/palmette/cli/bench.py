@@ -31,7 +31,7 @@ from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_lo
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
 from palmette.cli.group import WithSubcommands
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError
@@ -42,6 +42,7 @@ from palmette.report.page import write_page
 from palmette.run import RunError
 from palmette.topology.file import TopologyError
 from palmette.topology.placement import PlacementError
+from palmette.units import plural
 
 
 @contextmanager
@@ -92,7 +93,7 @@ _VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--repeat", type=Whole(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time per cell.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time per cell.")
 @click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs per cell, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option("--floor", is_flag=True, help="Also measure with the lab's rate limits off: the lower bound.")
@@ -319,7 +320,7 @@ def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> 
     if slower:
         first = slower[0]
         raise CliError(
-            f"{len(slower)} cells are slower, the first: {first.mpi} {first.placement} {first.collective}"
+            f"{plural(len(slower), 'cell')} slower, the first: {first.mpi} {first.placement} {first.collective}"
             f" {first.size_bytes}; see the table",
             status=1,
         )

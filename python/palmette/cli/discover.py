@@ -19,6 +19,7 @@ from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import ABIS
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
+from palmette.units import plural
 
 MEASUREMENT = "measurement"
 PROGRESS_S = 2.0
@@ -130,7 +131,7 @@ def _measure(asked: Asked) -> Found:
         nonlocal reported
         if time.monotonic() - reported > PROGRESS_S:
             reported = time.monotonic()
-            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs measured so far", err=True)
+            click.echo(f"palmette discover: {plural(hosts, 'host')}, {plural(pairs, 'pair')} measured so far", err=True)
 
     with one_line_errors(), asked.job() as (job, _):
         click.echo(f"palmette discover: {job.description}", err=True)

@@ -101,7 +101,7 @@ def cli() -> None:
     nobody recompiles: palmette run mpiexec -n 64 ./app
 
     Exit status: 0 success, 1 a negative result, 2 bad input, 70 a fault of palmette's own, 130 interrupted; `run` ends
-    with the program's. docs/reference/exit-status.md has the table.
+    with the program's. docs/reference/command-line.md has the table.
     """
 
 

@@ -81,7 +81,7 @@ def command() -> None:
     "--lifetime",
     callback=duration,
     metavar="TIME",
-    default=f"{DEFAULT_LIFETIME_S:.0f}s",
+    default=f"{DEFAULT_LIFETIME_S / 3600:g}h",
     show_default=True,
     help="When the lab ends by itself.",
 )
@@ -101,7 +101,7 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
         return
     slots = sum(host.slots for host in lab.state.hosts)
     combined = f", {plural(len(lab.aggregators), 'aggregator')}" if lab.aggregators else ""
-    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {slots} slots{combined}")
+    click.echo(f"lab '{name}' is up: {plural(len(lab.hosts), 'host')}, {plural(slots, 'slot')}{combined}")
     click.echo(f"topology: {lab.topology_path}")
 
 
@@ -136,7 +136,8 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @click.option("-n", "ranks", type=Whole(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
-@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=duration, metavar="TIME")
+@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S / 60:g}m", show_default=True, callback=duration, metavar="TIME",
+              help="End the job after this time.")  # fmt: skip
 @click.option("--print", "only_print", is_flag=True, help="Show the command, don't run it.")
 @json_option
 def run(

@@ -200,7 +200,7 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
     for one in rows:
         time = f", {duration(one.mean_s)} a call and rank" if one.mean_s else ""
         size = f" of {one.size}" if one.size else ""
-        lines += _wrapped("", f"{one.function}{size}, {one.calls} calls{time}: {_named(one.algorithm)}")
+        lines += _wrapped("", f"{one.function}{size}, {plural(one.calls, 'call')}{time}: {_named(one.algorithm)}")
         lines += _wrapped("  ", one.reason)
         lines += _wrapped("  ", f"row {one.row} is for: {one.limits}") if one.limits else []
         if one.multiple is not None and one.bound_s is not None:

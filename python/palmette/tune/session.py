@@ -21,6 +21,7 @@ from palmette.tune.results import MPI, TABLE, Cell, CellResult
 from palmette.tune.rows import Decided, Surroundings, rows_of
 from palmette.tune.store import TuneJob, TuningStore
 from palmette.tune.validity import holds_for, own_range
+from palmette.units import plural
 
 MOST_REFINEMENTS = 4
 NEAREST_SIZES = 2
@@ -85,7 +86,7 @@ class Session:
             _core.is_scattered(plan.job),
             plan.oversubscribed,
             datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-            f"{plan.job.size} ranks, {own_range(plan.job).min_nodes} nodes",
+            f"{plural(plan.job.size, 'rank')}, {plural(own_range(plan.job).min_nodes, 'node')}",
         )
         self.outcome.rows += rows_of(decided, around)
 

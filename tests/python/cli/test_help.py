@@ -36,7 +36,7 @@ def test_help_shows_the_groups_and_the_page_of_exit_statuses(palmette: Call) -> 
     out = palmette("--help").out
     at = [out.index(f"\n{heading}:\n") for heading in GROUPS]
     assert at == sorted(at)
-    assert "docs/reference/exit-status.md" in out
+    assert "docs/reference/command-line.md" in out
 
 
 @pytest.mark.parametrize("words", list(lines()), ids=" ".join)
