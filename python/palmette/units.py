@@ -36,12 +36,12 @@ def plural(count: int, word: str) -> str:
 
 
 def bytes_text(size_bytes: float) -> str:
-    """`0`, `1000`, `64K`, `2.3M`: exact where a unit divides it, else three digits from 10K on; K is 1024."""
+    """`0`, `1000`, `64K`, `2.3M`: exact where that takes four digits, else three of them from 10K on; K is 1024."""
     if not 0 <= size_bytes < 2**62:
         return f"{size_bytes:.3g}"  # from a damaged file
     size_bytes = round(size_bytes)
     exact = _core.format_size(size_bytes)
-    if not exact.isdigit() or size_bytes < 10_240:
+    if size_bytes < 10_240 or (not exact.isdigit() and len(exact) <= 5):
         return exact
     for unit, length in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
         if size_bytes >= length:

@@ -271,15 +271,26 @@ def run_with_progress(
     plan: RunPlan | None = None,
 ) -> Run:
     """Measure with a progress display on standard error; each job is stored as it ends. `plan`: do this."""
+    kept = 0
 
     def keep(run: Run, job: Job) -> None:
+        nonlocal kept
         if store is not None:
             store.add(run, job)
+            kept += 1
 
     with BenchProgress(errors, settings, plan.jobs if plan else None) as progress:
         if plan is None:
             return measure(settings, place, progress, keep)
-        return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)
+        try:
+            return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)
+        except KeyboardInterrupt:
+            if kept or plan.before is not None:
+                told = f"{plural(kept, 'job')} stored; the same command with --resume goes on from there"
+            else:
+                told = "no job had ended, so nothing is stored; --budget and fewer cells make shorter ones"
+            errors.print(f"palmette bench: {told}", markup=False)
+            raise
 
 
 def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
@@ -320,7 +331,7 @@ def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> 
     if slower:
         first = slower[0]
         raise CliError(
-            f"{plural(len(slower), 'cell')} slower, the first: {first.mpi} {first.placement} {first.collective}"
+            f"{plural(len(slower), 'cell')} {'is' if len(slower) == 1 else 'are'} slower, the first: {first.mpi} {first.placement} {first.collective}"
             f" {first.size_bytes}; see the table",
             status=1,
         )

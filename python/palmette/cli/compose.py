@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import WIDTH, CliError, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     job_on,
     machine_option,
@@ -20,6 +20,7 @@ from palmette.cli.job_options import (
     ranks_option,
     root_option,
 )
+from palmette.cli.progress import Working
 from palmette.compose.auto import Variant, ablation, predicted_s
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
@@ -91,14 +92,16 @@ def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_j
     try:
         asked = _ask(what, **options)
         if options["auto"]:
-            asked = _choose(asked, as_json)
+            asked = _choose(asked)
         if options["rank"] is not None:
             _show_rank(asked, options["rank"], as_json)
             return
-        plan = asked.factoring.plan(asked.composition, asked.job)
-        complaint = plan.verify()
-        if options["picture"] is not None:
-            write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
+        with Working(f"factoring for {asked.job.size:,} ranks") as working:
+            plan = asked.factoring.plan(asked.composition, asked.job)
+            working.now("verifying the plan")
+            complaint = plan.verify()
+            if options["picture"] is not None:
+                write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
     except (_core.Error, ComposeError, TooLargeError, TopologyError) as error:
         raise CliError(str(error)) from None
     if as_json:
@@ -221,9 +224,9 @@ def _ranks_of(hierarchy: str) -> int | None:
     return max(groups, 1)
 
 
-def _choose(asked: _Asked, as_json: bool) -> _Asked:
-    with errors.status("factoring") as status:
-        variants = ablation(asked.composition, asked.job, None if as_json else lambda text: status.update(text))
+def _choose(asked: _Asked) -> _Asked:
+    with Working(f"factoring for {asked.job.size:,} ranks") as working:
+        variants = ablation(asked.composition, asked.job, working.now)
     return _Asked(asked.composition, asked.job, variants[-1].factoring, tuple(variants))
 
 

@@ -14,6 +14,7 @@ import click
 from palmette import _core
 from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import job_on, make_machine, ppn_option
+from palmette.cli.progress import Working
 from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
@@ -116,9 +117,11 @@ def command(
         )
         name = path or BUILT_IN
         on = _is_on("enable", settings)
-        decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
-        known = [] if no_model else costs(asked, decision.algorithm)
-        measured = figures(asked, store)
+        with Working("looking through the table") as working:
+            decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
+            working.now(f"predicting the alternatives for {asked.job.size:,} ranks; --no-model leaves that out")
+            known = [] if no_model else costs(asked, decision.algorithm)
+            measured = figures(asked, store)
     if as_json:
         emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))
         return
@@ -211,7 +214,8 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
 
 
 def _explain_report(path: Path, rules: _core.Table, name: str, model: bool, as_json: bool) -> None:
-    rows, notes = explain(read_report(path), rules, name, model)
+    with Working("predicting each call of the report"):
+        rows, notes = explain(read_report(path), rules, name, model)
     if as_json:
         emit_json({"report": str(path), "rows": [asdict(row) for row in rows], "notes": notes})
         return

@@ -18,6 +18,7 @@ from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.cli.lab_here import be_root
 from palmette.cli.level_names import note_levels
+from palmette.cli.progress import Working
 from palmette.lab import Lab, LabError, aggregators, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
@@ -95,7 +96,8 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     """
     with _errors_in_one_line():
         note_levels(spec)
-        lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
+        with Working(f"building the lab '{name}'"):
+            lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
     if as_json:
         emit_json(_describe(lab))
         return

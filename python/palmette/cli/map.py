@@ -21,6 +21,7 @@ from palmette.cli.job_options import (
     ranks_option,
     topology_option,
 )
+from palmette.cli.progress import Working
 from palmette.files import is_file
 from palmette.map.errors import MapError
 
@@ -201,7 +202,8 @@ def _by_distance(
         pattern = _traffic(matrix_file, len(distances)).pattern
     else:
         pattern = _pattern(str(form), len(distances), size)
-    mapped = map_by_distance(distances, pattern, method)
+    with Working(f"looking for an order of {len(distances):,} ranks, method {method}"):
+        mapped = map_by_distance(distances, pattern, method)
     compared = compare(distances, pattern, mapped)
     if as_json:
         emit_json(json_of(pattern, mapped, compared))
@@ -237,8 +239,10 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     from palmette.map.writers import WRITERS
 
     job, pattern, placement = seats.job, seats.pattern, seats.placed
-    before = count_traffic(job, pattern, range(job.size))
-    mapped = map_on_job(job, pattern, method)
+    with Working(f"counting traffic of {job.size:,} ranks") as working:
+        before = count_traffic(job, pattern, range(job.size))
+        working.now(f"looking for an order of {job.size:,} ranks, method {method}")
+        mapped = map_on_job(job, pattern, method)
     notes = [*seats.notes, *([mapped.note] if mapped.note else [])]
     for file in files:
         write_file(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")

@@ -38,7 +38,7 @@ def with_suggestion(message: str) -> str:
     if match is None:
         return message
     word = match["quoted"] or match["doubly"] or match["value"] or ""
-    names = [name for name in _NAME.findall(match["names"]) if name not in _FILLERS]
+    names = [name for name in _NAME.findall(match["names"].partition(", and as a file")[0]) if name not in _FILLERS]
     meant = close(re.split(r"[:,]", word)[0], names)
     if meant is None:
         return message

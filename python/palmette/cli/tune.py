@@ -17,6 +17,7 @@ from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.cli.progress import Working
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.measure.machine import describe_machine
@@ -172,7 +173,8 @@ def _tune(
     sites: Sequence[Site], cells: Sequence[Any], budget: float, most: int, base: Path | None, output: Path, store: Path,
     *, only_plan: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
+    with Working("ranking the candidates by the model"):
+        plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
     if only_plan and as_json:
         emit_json({"plan": [_plan_json(plan) for plan in plans]})
         return
