@@ -330,9 +330,9 @@ def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> 
         )
     if slower:
         first = slower[0]
+        many = f"{plural(len(slower), 'cell')} {'is' if len(slower) == 1 else 'are'} slower"
         raise CliError(
-            f"{plural(len(slower), 'cell')} {'is' if len(slower) == 1 else 'are'} slower, the first: {first.mpi} {first.placement} {first.collective}"
-            f" {first.size_bytes}; see the table",
+            f"{many}, the first: {first.mpi} {first.placement} {first.collective} {first.size_bytes}; see the table",
             status=1,
         )
     if missed:
