@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 
 from palmette import _core
 
@@ -62,3 +65,18 @@ def parse_duration(text: str) -> float:
             f"'{text}' is not a duration: write it like 5ms, 90s, 20m or 1h (ns, us, ms, s, m or min, h, d)"
         )
     return sum(float(number) * _DURATIONS[unit] for number, unit in parts)
+
+
+NARROWEST, WIDEST = 60, 80
+
+
+def text_width() -> int:
+    """Return the columns of text for people: those of the terminal, or of COLUMNS, between 60 and 80; else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit():
+        width = int(columns)
+    elif sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+    else:
+        width = WIDEST
+    return min(max(width, NARROWEST), WIDEST)

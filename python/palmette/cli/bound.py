@@ -13,6 +13,7 @@ from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import JobOptions, collective_argument, job_options, shared_option
 from palmette.cli.progress import Working
 from palmette.plan.contents import size_phrase
+from palmette.units import text_width
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
 MOST_LINES = 64
@@ -101,11 +102,13 @@ def command(
         emit_json(document)
         return
     if len(terms_of) > 1:
-        lines = click.wrap_text(f"{collective}, {described}", width=80).splitlines()
+        lines = click.wrap_text(f"{collective}, {described}", width=text_width()).splitlines()
         click.echo("\n".join([*lines, "", *size_lines(terms_of, in_network)]))
         return
     phrase = size_phrase(collective, block_bytes)
-    lines = click.wrap_text(f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=80).splitlines()
+    lines = click.wrap_text(
+        f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=text_width()
+    ).splitlines()
     limits = limit_lines(terms)
     if in_network:
         second = next(index for index, line in enumerate(limits) if line.startswith("bound where"))

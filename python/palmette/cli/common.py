@@ -116,11 +116,13 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def emit_json(value: object) -> None:
-    """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given.
+    """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given; in ASCII where
+    standard output can't have more.
 
     Raises ValueError for NaN and infinities, which JSON does not know.
     """
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = getattr(sys.stdout, "encoding", "") == "palmette-ascii"
+    click.echo(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

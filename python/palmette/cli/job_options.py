@@ -13,7 +13,7 @@ from palmette import _core
 from palmette.cli.common import CliError, Whole
 from palmette.cli.level_names import note_levels
 from palmette.plan.choice import Chosen
-from palmette.units import plural
+from palmette.units import plural, text_width
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -181,4 +181,4 @@ def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:
     """Return what is planned, why with that algorithm where it wasn't named, and `facts`, in 80 columns."""
     reason = [] if chosen.reason.startswith("named") else [chosen.reason]
     lines = [f"{collective}, algorithm {chosen.algorithm}", *reason, *facts]
-    return [part for line in lines for part in click.wrap_text(line, width=80).splitlines()]
+    return [part for line in lines for part in click.wrap_text(line, width=text_width()).splitlines()]

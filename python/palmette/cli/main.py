@@ -67,6 +67,11 @@ def loaded(module: str, attribute: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+def _says_utf8() -> bool:
+    """Whether the locale, as it is mostly, names UTF-8 at once."""
+    return (os.environ.get("LC_ALL") or os.environ.get("LANG") or "UTF-8").endswith(("UTF-8", "utf8"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
@@ -74,6 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     otherwise what the command says.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None and not _says_utf8():
+        from palmette.cli import ascii_output
+
+        if ascii_output.wanted(os.environ):
+            ascii_output.install()
     try:
         if COMPLETE in os.environ:
             from palmette.cli.completion import complete

@@ -24,6 +24,7 @@ from palmette.cli.job_options import (
 from palmette.cli.progress import Working
 from palmette.files import is_file
 from palmette.map.errors import MapError
+from palmette.units import text_width
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
@@ -262,7 +263,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     for note in notes:
-        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+        lines += ["", *textwrap.wrap(f"note: {note}", text_width(), subsequent_indent="  ")]
     click.echo("\n".join(lines))
 
 
@@ -279,4 +280,4 @@ def _list(as_json: bool) -> None:
     rows = [("Methods:", "")] + [(f"  {name}", sentence) for name, sentence in METHODS.items()]
     rows += [("", ""), ("Files:", "")] + [(f"  {name}", writer.sentence) for name, writer in WRITERS.items()]
     for name, sentence in rows:
-        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=80, subsequent_indent=" " * 15).rstrip())
+        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=text_width(), subsequent_indent=" " * 15).rstrip())

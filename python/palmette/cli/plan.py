@@ -27,7 +27,7 @@ from palmette.plan.listing import list_json, list_lines
 from palmette.plan.request import Details, about_steps, details_of
 from palmette.plan.stages import stage_lines
 from palmette.plan.svg import TooLargeError, svg
-from palmette.units import plural
+from palmette.units import plural, text_width
 
 COLLECTIVES = tuple(_core.collectives())
 EXAMPLE = 'palmette plan gather --machine "3leaf:3+3+2node:2core" --placement cyclic'
@@ -187,7 +187,7 @@ def _lines(
         lines += ["", *count_lines(plan)]
     if verify:
         verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
-        lines += ["", *click.wrap_text(verdict, width=80).splitlines()]
+        lines += ["", *click.wrap_text(verdict, width=text_width()).splitlines()]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     return lines

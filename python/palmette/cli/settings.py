@@ -6,6 +6,7 @@ import click
 
 from palmette import settings
 from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.units import text_width
 
 
 def _text(rows: tuple[settings.Value, ...]) -> str:
@@ -14,7 +15,9 @@ def _text(rows: tuple[settings.Value, ...]) -> str:
     for row in rows:
         origin = "" if row.origin == "default" else "  (from the environment)"
         lines.append(f"{row.setting.name}={row.text}{origin}")
-        lines.append(click.wrap_text(row.setting.help, width=80, initial_indent="    ", subsequent_indent="    "))
+        lines.append(
+            click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    ")
+        )
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ import click
 from palmette import _core
 from palmette.bound.table import aligned, limit_json
 from palmette.plan.crossing import link_names, many
-from palmette.units import bytes_text, rate_text
+from palmette.units import bytes_text, rate_text, text_width
 
 SHOWN = 5
 """Number of links that are listed."""
@@ -210,7 +210,7 @@ def _unknown(job: _core.Job) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
+    return click.wrap_text(text, width=text_width(), subsequent_indent="  ").splitlines()
 
 
 def _percent(share: float) -> str:

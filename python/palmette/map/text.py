@@ -13,7 +13,7 @@ from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
 from palmette.map.traffic import Busiest, LevelTraffic, Traffic
 from palmette.map.writers import hosts_in_order
-from palmette.units import bytes_text, plural
+from palmette.units import bytes_text, plural, text_width
 
 MOST_LISTED = 64
 """Ranks whose hosts are listed."""
@@ -47,7 +47,9 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     idle = pattern.ranks - prod(pattern.extents) if pattern.extents else 0
     without = f", of which {idle} {'has' if idle == 1 else 'have'} no cell" if idle else ""
     lines = [
-        *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", 80),
+        *textwrap.wrap(
+            f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", text_width()
+        ),
         *_exchanges(pattern),
         f"by method {mapped.method}",
         "",
@@ -67,9 +69,12 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
         lines.append(_row_of_bytes("  the busiest", worst, better))
     if job.size <= MOST_LISTED:
         hosts = " ".join(hosts_in_order(job, mapped.order))
-        lines += ["", *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", 80, subsequent_indent="  ")]
+        lines += [
+            "",
+            *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", text_width(), subsequent_indent="  "),
+        ]
         order = " ".join(map(str, mapped.order))
-        lines += textwrap.wrap(f"order, by ranks as placed: {order}", 80, subsequent_indent="  ")
+        lines += textwrap.wrap(f"order, by ranks as placed: {order}", text_width(), subsequent_indent="  ")
     return lines
 
 
