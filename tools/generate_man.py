@@ -167,13 +167,14 @@ def pages() -> Iterator[tuple[str, str]]:
     sentences = {name: row[2] for name, row in COMMANDS.items()}
     yield "palmette", page(top, sentences, [f"palmette {name}" for name in COMMANDS])
     found = [(name, loaded(*row[:2])) for name, row in COMMANDS.items()]
-    found += [(" ".join(words), loaded(*row)) for words, row in UNDER.items()]
+    found += [(" ".join(words), loaded(*row[:2])) for words, row in UNDER.items()]
     for name, command in found:
         context = click.Context(command, info_name=name, parent=top)
         nested = command.commands if isinstance(command, click.Group) else {}
         below = [f"palmette {name} {one}" for one in nested]
         below += [f"palmette {' '.join(words)}" for words in UNDER if words[0] == name]
         listed = {one: first_sentence(nested[one].help or "") + "." for one in nested}
+        listed |= {words[1]: row[2] for words, row in UNDER.items() if name == words[0]}
         yield context.command_path, page(context, listed, ["palmette", *below])
         for one, subcommand in nested.items():
             inner = click.Context(subcommand, info_name=one, parent=context)

@@ -32,6 +32,7 @@ from palmette.record.reading import RecordError, read_job
 from palmette.record.sums import sums_of
 from palmette.run import Choices, prepare, variables
 from palmette.settings_files import read_files, with_files
+from palmette.units import plural
 
 ALONE, PALMETTE = "alone", "palmette"
 """The MPI by itself, and with palmette as `palmette run` starts it."""
@@ -129,7 +130,9 @@ class OnPlace:
     def name(self) -> str:
         """The program and its place."""
         where = (
-            f"{len(self.hosts)} ranks, {self.placement}" if isinstance(self.place, LabPlace) else self.place.description
+            f"{plural(len(self.hosts), 'rank')}, {self.placement}"
+            if isinstance(self.place, LabPlace)
+            else self.place.description
         )
         return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
 

@@ -31,7 +31,8 @@ from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_lo
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
+from palmette.cli.group import WithSubcommands
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError
 from palmette.measure.places import Place
@@ -41,6 +42,7 @@ from palmette.report.page import write_page
 from palmette.run import RunError
 from palmette.topology.file import TopologyError
 from palmette.topology.placement import PlacementError
+from palmette.units import plural
 
 
 @contextmanager
@@ -65,6 +67,7 @@ _VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 
 
 @click.command(
+    cls=WithSubcommands,
     context_settings={"max_content_width": 80},
     epilog="Example: palmette bench allgather --sizes 64K,256K --placement random:1 --mpi mpich,openmpi",
 )
@@ -90,7 +93,7 @@ _VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--repeat", type=Whole(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time per cell.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time per cell.")
 @click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs per cell, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option("--floor", is_flag=True, help="Also measure with the lab's rate limits off: the lower bound.")
@@ -173,8 +176,6 @@ def command(
     COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Calls with and without
     palmette alternate in one job; results are checked; all ranks start at a common time. A set defines all options and
     its targets; options that are given override it. docs/guide/bench.md describes the verdicts.
-
-    `palmette bench pattern` measures messages between groups of ranks, `palmette bench compose` composed plans.
     """
     if compare is not None:
         _compare(store, *compare, as_json=as_json)
@@ -270,15 +271,26 @@ def run_with_progress(
     plan: RunPlan | None = None,
 ) -> Run:
     """Measure with a progress display on standard error; each job is stored as it ends. `plan`: do this."""
+    kept = 0
 
     def keep(run: Run, job: Job) -> None:
+        nonlocal kept
         if store is not None:
             store.add(run, job)
+            kept += 1
 
     with BenchProgress(errors, settings, plan.jobs if plan else None) as progress:
         if plan is None:
             return measure(settings, place, progress, keep)
-        return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)
+        try:
+            return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)
+        except KeyboardInterrupt:
+            if kept or plan.before is not None:
+                told = f"{plural(kept, 'job')} stored; the same command with --resume goes on from there"
+            else:
+                told = "no job had ended, so nothing is stored; --budget and fewer cells make shorter ones"
+            errors.print(f"palmette bench: {told}", markup=False)
+            raise
 
 
 def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
@@ -318,9 +330,9 @@ def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> 
         )
     if slower:
         first = slower[0]
+        many = f"{plural(len(slower), 'cell')} {'is' if len(slower) == 1 else 'are'} slower"
         raise CliError(
-            f"{len(slower)} cells are slower, the first: {first.mpi} {first.placement} {first.collective}"
-            f" {first.size_bytes}; see the table",
+            f"{many}, the first: {first.mpi} {first.placement} {first.collective} {first.size_bytes}; see the table",
             status=1,
         )
     if missed:

@@ -14,7 +14,7 @@ from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
 from palmette.compose.bench_svg import svg
@@ -48,7 +48,7 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 @click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time for a composition.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time for a composition.")
 @click.option("--min-iterations", type=Whole(1), default=5, show_default=True, help="Rounds, at least.")
 @click.option("--max-iterations", type=Whole(1), default=200, show_default=True, help="At most.")
 @click.option(

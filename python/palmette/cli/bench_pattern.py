@@ -13,7 +13,7 @@ from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
 from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
@@ -39,7 +39,7 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 @click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json for --launcher.")
 @click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a pattern.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time a pattern.")
 @click.option("--min-iterations", type=Whole(1), default=10, show_default=True, help="Calls, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option(

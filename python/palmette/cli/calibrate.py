@@ -9,7 +9,7 @@ import click
 
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json
+from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json, unsure_lines
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
@@ -151,4 +151,4 @@ def _calibrate(
         measure(measured, session, progress)
     calibration = calibration_of(measured, session.job, layout)
     written = write_into(topology, measured, calibration, loads=loads)
-    return measured, written.remarks
+    return measured, [*unsure_lines(measured), *written.remarks]

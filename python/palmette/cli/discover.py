@@ -13,7 +13,7 @@ import click
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.discover.report import level_table, summary
+from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.mpi import install as mpi_install
@@ -21,6 +21,7 @@ from palmette.mpi.abi import ABIS
 from palmette.settings_files import value_in_force
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
+from palmette.units import plural
 
 MEASUREMENT = "measurement"
 PROGRESS_S = 2.0
@@ -175,7 +176,7 @@ def _measure(asked: Asked) -> Found:
         nonlocal reported
         if time.monotonic() - reported > PROGRESS_S:
             reported = time.monotonic()
-            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs measured so far", err=True)
+            click.echo(f"palmette discover: {plural(hosts, 'host')}, {plural(pairs, 'pair')} measured so far", err=True)
 
     with one_line_errors(), asked.job() as (job, _):
         click.echo(f"palmette discover: {job.description}", err=True)
@@ -196,6 +197,7 @@ def _as_json(topology: Topology, output: str) -> dict[str, Any]:
         "hosts": sum(1 for _ in topology.machine.tree.hosts()),
         "levels": level_table(topology),
         "insides": document["machine"]["insides"],
+        "insides_missing": insides_missing(topology),
         "unnamed_adapters": len(topology.fabric.unnamed_adapters) if topology.fabric else 0,
         "sources": document["sources"],
         "left_out": document["left_out"],

@@ -17,6 +17,8 @@ from palmette.cli.common import CliError, Whole, console, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.cli.lab_here import be_root
+from palmette.cli.level_names import note_levels
+from palmette.cli.progress import Working
 from palmette.lab import Lab, LabError, aggregators, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
@@ -57,7 +59,10 @@ def _name_option(function: _F) -> _F:
     )(function)
 
 
-@click.group(context_settings={"max_content_width": 80})
+@click.group(
+    epilog="Example: palmette lab run --lab 2leaf:2node:2core --mpi mpich -- ./app",
+    context_settings={"max_content_width": 80},
+)
 def command() -> None:
     """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
 
@@ -65,7 +70,11 @@ def command() -> None:
     """
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(
+    short_help="Build a cluster.",
+    epilog='Example: palmette lab up "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --lifetime 20m',
+    context_settings={"max_content_width": 80},
+)
 @click.argument("spec")
 @_name_option
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
@@ -73,7 +82,7 @@ def command() -> None:
     "--lifetime",
     callback=duration,
     metavar="TIME",
-    default=f"{DEFAULT_LIFETIME_S:.0f}s",
+    default=f"{DEFAULT_LIFETIME_S / 3600:g}h",
     show_default=True,
     help="When the lab ends by itself.",
 )
@@ -86,17 +95,19 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     daemons.
     """
     with _errors_in_one_line():
-        lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
+        note_levels(spec)
+        with Working(f"building the lab '{name}'"):
+            lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
     if as_json:
         emit_json(_describe(lab))
         return
     slots = sum(host.slots for host in lab.state.hosts)
     combined = f", {plural(len(lab.aggregators), 'aggregator')}" if lab.aggregators else ""
-    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {slots} slots{combined}")
+    click.echo(f"lab '{name}' is up: {plural(len(lab.hosts), 'host')}, {plural(slots, 'slot')}{combined}")
     click.echo(f"topology: {lab.topology_path}")
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(epilog="Example: palmette lab down --all", context_settings={"max_content_width": 80})
 @_name_option
 @click.option("--all", "everything", is_flag=True, help="Every lab, dead ones included.")
 @json_option
@@ -114,7 +125,10 @@ def down(name: str, everything: bool, as_json: bool) -> None:
         click.echo("no lab was up" if everything else f"the lab '{name}' was not up")
 
 
-@command.command(context_settings={"max_content_width": 80, "ignore_unknown_options": True})
+@command.command(
+    epilog="Example: palmette lab run --mpi mpich --placement cyclic -n 8 -- ./app",
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True},
+)
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Bring up this cluster for the run alone, also without root.")
 @_name_option
@@ -124,7 +138,8 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @click.option("-n", "ranks", type=Whole(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
-@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=duration, metavar="TIME")
+@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S / 60:g}m", show_default=True, callback=duration, metavar="TIME",
+              help="End the job after this time.")  # fmt: skip
 @click.option("--print", "only_print", is_flag=True, help="Show the command, don't run it.")
 @json_option
 def run(
@@ -184,7 +199,10 @@ def run(
 
 
 @command.command(
-    "exec", context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False}
+    "exec",
+    short_help="Run a command on one host.",
+    epilog="Example: palmette lab exec h0 ip addr",
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @_name_option
 @click.argument("host")
@@ -196,7 +214,7 @@ def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
     os.execv(words[0], words)  # noqa: S606 - the terminal and its signals are the command's
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(epilog="Example: palmette lab status", context_settings={"max_content_width": 80})
 @_name_option
 @json_option
 def status(name: str, as_json: bool) -> None:

@@ -31,7 +31,9 @@ def start(words: Sequence[str]) -> int | None:
     try:
         execute(prepared_for(values, command_line), verbose=values["verbose"], only_print=values["only_print"])
     except RunError as error:
-        print(f"palmette run: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        from palmette.cli.meant import with_suggestion  # a job waits for this module: only where it ends here
+
+        print(f"palmette run: {printable(with_suggestion(' '.join(str(error).split())))}", file=sys.stderr)
         return 2
     return 0
 

@@ -6,6 +6,7 @@ import click
 
 from palmette import settings, settings_files
 from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.units import text_width
 
 
 def origin_text(row: settings_files.Value) -> str:
@@ -22,15 +23,15 @@ def _text(rows: tuple[settings_files.Value, ...]) -> str:
     lines = []
     for row in rows:
         line, origin = f"{row.setting.name}={row.text}", origin_text(row)
-        if origin and len(line) + len(origin) + 4 <= 80:
+        if origin and len(line) + len(origin) + 4 <= text_width():
             lines.append(f"{line}  ({origin})")
         else:
             lines += [line, *([f"    ({origin})"] if origin else [])]
-        lines.append(click.wrap_text(row.setting.help, width=80, initial_indent="    ", subsequent_indent="    "))
+        lines.append(click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    "))
     return "\n".join(lines)
 
 
-@click.command()
+@click.command(epilog="Example: PALMETTE_VERBOSE=1 palmette settings")
 @json_option
 def command(as_json: bool) -> None:
     """List the PALMETTE_ variables, their values here and what they do.

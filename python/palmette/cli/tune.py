@@ -17,6 +17,7 @@ from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.cli.progress import Working
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.measure.machine import describe_machine
@@ -59,7 +60,9 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COLLECTIVES] [-- LAUNCHER...]")
 @click.option("--sizes", default="64,1K,16K,256K", show_default=True, help="Bytes a block, powers of 1024.")
-@click.option("--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10min.")
+@click.option(
+    "--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10m; 30s at least."
+)
 @click.option("--placement", "placements", help="Placements on a lab. [default: block,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
@@ -84,6 +87,7 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
     "--store", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_PATH, show_default=True,
     help="Where raw samples go.",
 )  # fmt: skip
+@click.option("--unconfirmed", is_flag=True, help="Write rows that no second job confirmed, too.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be measured, and measure nothing.")
 @json_option
 def command(
@@ -104,6 +108,7 @@ def command(
     table: Path | None,
     output: Path,
     store: Path,
+    unconfirmed: bool,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -126,7 +131,18 @@ def command(
                  "--ppn": ppn, "--ranks": ranks}
             )  # fmt: skip
             sites: list[Site] = [LineSite(line, topology, abi)]
-            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+            _tune(
+                sites,
+                cells,
+                budget,
+                candidates,
+                base,
+                output,
+                store,
+                only_plan=only_plan,
+                unconfirmed=unconfirmed,
+                as_json=as_json,
+            )
             return
         if topology is not None:
             raise CliError("--topology belongs to a launcher line (-- mpiexec ...); a lab brings its own")
@@ -137,7 +153,18 @@ def command(
         with where.place(local=local) as place:
             forms = split_placements(placements or ("block" if local else "block,random:1"))
             sites = _sites(place, installations.chosen(mpis), forms, ppn, ranks)
-            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+            _tune(
+                sites,
+                cells,
+                budget,
+                candidates,
+                base,
+                output,
+                store,
+                only_plan=only_plan,
+                unconfirmed=unconfirmed,
+                as_json=as_json,
+            )
 
 
 def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -170,9 +197,10 @@ def _sites(
 
 def _tune(
     sites: Sequence[Site], cells: Sequence[Any], budget: float, most: int, base: Path | None, output: Path, store: Path,
-    *, only_plan: bool, as_json: bool,
+    *, only_plan: bool, unconfirmed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
+    with Working("ranking the candidates by the model"):
+        plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
     if only_plan and as_json:
         emit_json({"plan": [_plan_json(plan) for plan in plans]})
         return
@@ -184,7 +212,7 @@ def _tune(
     with open_tunings(store, create=True) as kept:
         _begin(kept, plans, cells, budget)
         with TuneProgress(errors) as progress:
-            outcome = Session(plans, budget, How(base), kept, progress).run()
+            outcome = Session(plans, budget, How(base), kept, progress, unconfirmed=unconfirmed).run()
     made = merged(outcome.rows, document)
     if outcome.rows:
         write_file(output, _text(made), "-o")

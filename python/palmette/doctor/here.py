@@ -21,6 +21,7 @@ from palmette.mpi.launch.identify import LauncherKind, identify
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology.file import TopologyError, load
+from palmette.units import plural
 
 _LAB_HELPERS = (
     "palmette-lab-keeper",
@@ -215,7 +216,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
         else f"this host, {host}, is not in it: `palmette discover --refresh {path}` reads its sources again"
     )
     levels = ", ".join(machine.levels)
-    return Check(name, True, f"{path}: {len(machine.hosts)} hosts, levels {levels}; {known}")
+    return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:

@@ -14,6 +14,7 @@ from palmette.bench.results import Job, Run
 from palmette.bench.text import VERDICTS, mpi_text, name_text, size_text, time_text
 from palmette.measure.statistics import MARGIN
 from palmette.report.charts import chart, time_range
+from palmette.units import plural
 
 Series = tuple[str, str]
 """An MPI and a placement."""
@@ -112,7 +113,7 @@ def _heat_cell(row: Row) -> HeatCell:
     strength = max(value, 1 / value) if judged and value > 0 else 1.0
     shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
     tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"
-    tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {row.pairs} pairs"
+    tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {plural(row.pairs, 'pair')}"
     return HeatCell(verdict, round(0.25 + 0.75 * shade, 2), change, multiples, tip)
 
 

@@ -51,7 +51,9 @@ def contexts() -> Iterator[click.Context]:
     """Every command, as it is without stand-ins."""
     top = click.Context(cli, info_name="palmette", **cli.context_settings)
     yield top
-    rows = {name: row[:2] for name, row in COMMANDS.items()} | {" ".join(words): row for words, row in UNDER.items()}
+    rows = {name: row[:2] for name, row in COMMANDS.items()} | {
+        " ".join(words): row[:2] for words, row in UNDER.items()
+    }
     for name, row in rows.items():
         context = click.Context(loaded(*row), info_name=name, parent=top)
         yield context
