@@ -138,6 +138,31 @@ def _other(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.mpi
+def test_other_measuring_commands_take_the_line_in_the_same_way(palmette: Palmette) -> None:
+    line = ("--", found("mpich").mpiexec, "-n", "2")
+    composed = palmette(
+        "bench", "compose", "broadcast", "--sizes", "1K", "--seconds", "0", "--min-iterations", "3",
+        "--factoring", "method=ring", "--json", *line,
+    )  # fmt: skip
+    assert composed.status == 0, composed.err
+    assert [cell["composition"] for cell in json.loads(composed.out)] == ["broadcast"]
+    # Both start the job and find that it is on one host, which the topology lacks.
+    discovered = palmette("discover", "--from", "measurement", *line)
+    assert (discovered.status, "all 2 ranks are on" in discovered.err) == (2, True), discovered.err
+    calibrated = palmette("calibrate", "--topology", _other(Path.cwd()), *line)
+    assert (calibrated.status, "of rank 0 is not in" in calibrated.err) == (2, True), calibrated.err
+
+
+@pytest.mark.parametrize("command", ["calibrate", "discover", "tune", "bench", "bench pattern", "bench compose"])
+def test_the_usage_shows_the_line_and_one_option_for_labs(palmette: Palmette, command: str) -> None:
+    text = palmette(*command.split(), "--help").out
+    assert "[-- LAUNCHER...]" in " ".join(text[: text.index("\n\n")].split())
+    assert "--lab NAME|SPEC" in text
+    assert "--lab-name" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
