@@ -10,14 +10,13 @@ from typing import Any
 
 import click
 
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.mpi import install as mpi_install
-from palmette.mpi.abi import ABIS
 from palmette.settings_files import value_in_force
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
@@ -28,7 +27,7 @@ PROGRESS_S = 2.0
 IN_FORCE = "the one in force"
 
 
-class _FromCommand(click.Command):
+class _FromCommand(LineCommand):
     """Lets --from take one or two words, `--from KIND [ARGUMENT]`, which click's options can't.
 
     A word after KIND that is no option is its argument; both become `KIND:ARGUMENT`.
@@ -63,7 +62,8 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
     cls=_FromCommand,
     help=(
         "Find out how a cluster is wired and write it to topology.json.\n\n"
-        "--from may be repeated: the fabric comes from one source, the inside of its nodes from another.\n\n"
+        "--from may be repeated: the fabric comes from one source, the inside of its nodes from another. "
+        "--from measurement runs a job: behind -- the line that starts your jobs, or on a lab.\n\n"
         f"\b\nKinds of source:\n{_KINDS_HELP}"
     ),
     context_settings={"allow_interspersed_args": False},
@@ -85,25 +85,23 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
     help="Read the sources of FILE again and replace it. [default: the one in force]",
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
-@click.option("--lab-name", metavar="NAME", help="measurement: on the lab of that name that is up.")
+@place_options(local=None, topology=False)
 @click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="measurement: which MPI on the lab.")
-@click.option("--abi", type=click.Choice(ABIS), help="measurement: the MPI's ABI, for srun.")
 @json_option
-@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="")
 def command(
     sources: tuple[str, ...],
     output: str | None,
     refresh: str | None,
     name: str | None,
-    lab_name: str | None,
+    where: Where,
     mpi: str | None,
-    abi: str | None,
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
     """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
     if refresh is not None:
-        if sources or command_line or name or lab_name or mpi or abi:
+        if sources or command_line or name or where.named or mpi or where.abi:
             raise CliError("--refresh reads the sources that the file names; leave out all but -o and --json")
         _refresh(refresh, output, as_json)
         return
@@ -113,9 +111,10 @@ def command(
     if as_json and output == "-":
         raise CliError("--json and -o - both want the screen; leave one of them out")
     kinds = [_split(source) for source in sources]
-    asked = Asked(Where(None, lab_name, None, None), command_line, mpi, abi)
-    if (command_line or lab_name is not None) and (MEASUREMENT, None) not in kinds:
-        raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {lab_name or command_line[0]}, or say so")
+    where = with_bare_line(where, command_line)
+    if where.named and (MEASUREMENT, None) not in kinds:
+        raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {where.named[0]}, or say so")
+    asked = Asked(where, mpi)
     try:
         ready = {MEASUREMENT: _measure(asked)} if (MEASUREMENT, None) in kinds else {}
         topology = discover(kinds, name, ready)

@@ -19,7 +19,7 @@ from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
-from palmette.explain.text import cost_lines, decision_lines, force_lines, measured_lines, report_lines
+from palmette.explain.text import cost_lines, decision_lines, force_lines, gain_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
 from palmette.settings import SettingError
 from palmette.settings_files import Value, value_in_force, values
@@ -215,9 +215,11 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
 
 
 def _explain_report(path: Path, rules: _core.Table, name: str, model: bool, as_json: bool) -> None:
+    report = read_report(path)
     with Working("predicting each call of the report"):
-        rows, notes = explain(read_report(path), rules, name, model)
+        rows, notes = explain(report, rules, name, model)
     if as_json:
-        emit_json({"report": str(path), "rows": [asdict(row) for row in rows], "notes": notes})
+        gain = report.get("gain")  # reports of earlier versions have none
+        emit_json({"report": str(path), "gain": gain, "rows": [asdict(row) for row in rows], "notes": notes})
         return
-    click.echo("\n".join(report_lines(rows, notes)))
+    click.echo("\n".join([*gain_lines(report), *report_lines(rows, notes)]))

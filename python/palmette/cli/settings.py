@@ -27,7 +27,9 @@ def _text(rows: tuple[settings_files.Value, ...]) -> str:
             lines.append(f"{line}  ({origin})")
         else:
             lines += [line, *([f"    ({origin})"] if origin else [])]
-        lines.append(click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    "))
+        lines.append(
+            click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    ")
+        )
     return "\n".join(lines)
 
 

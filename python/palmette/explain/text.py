@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from palmette import _core
 from palmette.explain.costs import Cost
@@ -209,6 +210,15 @@ def _first_that_serves(asked: Asked) -> str | None:
         ):
             return one.name
     return None
+
+
+def gain_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return what a report says first: the time of served calls, and what that saved; nothing for older reports."""
+    sentence = (report.get("gain") or {}).get("sentence")
+    if not isinstance(sentence, str):
+        return []
+    wiring = [] if "topology" in report else ["topology: none (levels from the MPI); --topology FILE"]
+    return [*_wrapped("", sentence), *wiring, ""]
 
 
 def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:

@@ -280,8 +280,12 @@ def command_line(run: Run) -> str:
     words = ["palmette", "bench", *filter(None, [",".join(settings["collectives"])])]
     words += ["--set", settings["named_set"]] if settings.get("named_set") else []
     words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]
-    words += ["--mpi", ",".join(settings["mpis"]), *settings.get("place", [])]
-    if "--local" not in words:
+    place = list(settings.get("place", []))
+    line = place[place.index("--") :] if "--" in place else []
+    if not line:
+        words += ["--mpi", ",".join(settings["mpis"])]
+    words += place[: len(place) - len(line)]
+    if "--local" not in words and not line:
         words += ["--placement", ",".join(settings["placements"])]
     for option, name, usual in (
         ("--ppn", "ppn", None),
@@ -304,7 +308,7 @@ def command_line(run: Run) -> str:
     words += ["--floor"] if settings.get("floor") else []
     words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
-    return shlex.join(words)
+    return shlex.join([*words, *line])
 
 
 def _variant(variant: dict[str, Any]) -> str:

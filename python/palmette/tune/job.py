@@ -75,7 +75,7 @@ class InterruptedJobError(KeyboardInterrupt):
 
 def probe(site: Site) -> Output:
     """Run the program without cells: which MPI, which hosts. Raises TuneError."""
-    with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-tune-", dir=site.folder) as folder:
         path = Path(folder) / "samples.jsonl"
         done = site.run(["--output", str(path)], {}, 120.0)
         output = read_output(path)
@@ -97,7 +97,7 @@ def measure(
     label = f"{site.mpi or 'mpi'} {site.placement}: {step}"
     watcher.job_starts(label, len(questions), seconds)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-tune-", dir=site.folder) as folder:
         cells, samples = Path(folder) / "cells", Path(folder) / "samples.jsonl"
         cells.write_text("".join(map(_line, questions)), encoding="utf-8")
         # Palmette's own comparison with the MPI would only disturb the measurement. Each candidate gets a communicator

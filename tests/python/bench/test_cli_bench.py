@@ -29,6 +29,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("gather", "-n", "2", "--placement", "cyclic"), "no meaning for local ranks"),
         (("gather", "-n", "2", "--env", "A"), "--env A: expected NAME=VALUE"),
         (("gather", "--lab-name", "nobody", "--mpi", "mpich"), "the lab 'nobody' is not up"),
+        (("gather", "--lab", "nobody", "--mpi", "mpich"), "the lab 'nobody' is not up"),
+        (("gather", "--lab", "x", "--lab-name", "y"), "--lab and --lab-name name different places"),
         (("--compare", "1", "2"), "runs.sqlite: no such file"),
     ],
 )

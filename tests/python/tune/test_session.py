@@ -27,7 +27,7 @@ Times = Callable[[str, str, int], float]
 class MadeUpSite:
     """Answers like the tune program; `jobs` are the cells that each job was asked for."""
 
-    description, mpi, placement, spins = "made up", "mpich", "block", True
+    description, mpi, placement, spins, folder = "made up", "mpich", "block", True, None
 
     def __init__(self, topology: Path, hosts: list[str], times: Times, *, interrupt_at: int | None = None) -> None:
         self.topology_path: Path | None = topology
