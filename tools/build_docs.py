@@ -43,7 +43,11 @@ def place(file: Path) -> Path:
     """Return where a file of the project is in the site's sources."""
     if file == ROOT / "README.md":
         return Path("project/palmette.md")
-    return file.relative_to(DOCS) if file.is_relative_to(DOCS) else Path("project") / file.relative_to(ROOT)
+    if file.is_relative_to(DOCS):
+        return file.relative_to(DOCS)
+    # A README would become the front page of the tree's section.
+    inside = file.parent.with_suffix(".md") if file.name == "README.md" else file
+    return Path("project") / inside.relative_to(ROOT)
 
 
 def turned(file: Path, follow: Callable[[Path], None]) -> str:

@@ -45,6 +45,15 @@ def code(text: str) -> str:
     return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
 
 
+def option(names: str) -> str:
+    """Return an option's names and its value as code, which break between the two."""
+    found = re.match(r"(?P<names>-[^\s,]+(?:(?:, | / )-[^\s,]+)*)(?: (?P<value>.+))?$", names)
+    if found is None:
+        return f"`{names}`"
+    shown = re.sub(r"-[^\s,]+", lambda name: f"`{name[0]}`", found["names"])
+    return f"{shown} `{found['value']}`" if found["value"] else shown
+
+
 def table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of two columns, the first in code."""
     lines = [f"| `{name}` | {escaped(sentence)} |" for name, sentence in rows]
@@ -61,7 +70,8 @@ def section(page: Page, level: int) -> Iterator[str]:
         yield "Example:"
         yield code(page.example)
     if page.options:
-        yield table(("option", "what it does"), page.options)
+        rows = [f"| {option(names)} | {escaped(sentence)} |" for names, sentence in page.options]
+        yield "\n".join(["| option | what it does |", "|---|---|", *rows])
 
 
 def command_pages() -> dict[str, str]:
@@ -96,13 +106,13 @@ def settings_page() -> str:
     rows = []
     for one in settings():
         default = f"`{one['default']}`" if one["default"] else ""
-        rows.append(f"| `{one['name']}` | {one['kind']} | {default} | {escaped(one['help'])} |")
+        rows.append(f"| `{one['name']}` | {escaped(one['help'])} | {default} | {one['kind']} |")
     return joined(
         [
             "# Settings",
             "Environment variables of a job, which options of [`palmette run`](commands/palmette-run.md) set too."
             " `palmette settings` prints them with the values that they have; one that is misspelt is told.",
-            "\n".join(["| variable | value | default | what it does |", "|---|---|---|---|", *rows]),
+            "\n".join(["| variable | what it does | default | value |", "|---|---|---|---|", *rows]),
         ]
     )
 

@@ -55,7 +55,7 @@ def test_every_command_and_option_is_there(built: Path) -> None:
         section = re.split(r"\n#+ palmette", f"\n{page}".split(heading)[1])[0]
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
-                assert re.search(rf"\| `[^`]*{re.escape(option.opts[0])}\b", section), (words, option.opts)
+                assert re.search(rf"\| [^|]*`{re.escape(option.opts[0])}`", section), (words, option.opts)
 
 
 def test_every_setting_is_there(built: Path) -> None:
