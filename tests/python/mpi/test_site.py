@@ -47,7 +47,7 @@ def test_files_are_in_force_alike_with_and_without_palmette_run(mpi: Mpi, site: 
     (site / "topology.json").write_text(cluster.path.read_text())
     (site.parent / "config" / "palmette" / "settings").write_text("PALMETTE_REDUCE=mpi\n")
     hosts = {"PALMETTE_FAKE_HOSTS": f"{cluster.hosts[0]},{cluster.hosts[-1]}"}
-    bare = preloaded(mpi, site, hosts, cases=300)
+    bare = preloaded(mpi, site, hosts, ranks=4, cases=120)
     bare.assert_right()
     assert set(bare.served()["bcast"]) == {"linear"}
     assert "reduce" not in bare.served()
@@ -58,7 +58,7 @@ def test_files_are_in_force_alike_with_and_without_palmette_run(mpi: Mpi, site: 
     told = {"PALMETTE_SITE": str(site), "XDG_CONFIG_HOME": str(site.parent / "config")}
     files = with_files({"PALMETTE_SERVE_AFTER": "0", **hosts}, read_files(told))
     report.unlink()
-    mpi.run(2, "random_arguments", "--cases", 300, settings=variables(Choices(), files)).assert_right()
+    mpi.run(4, "random_arguments", "--cases", 120, settings=variables(Choices(), files)).assert_right()
     run = json.loads(report.read_text())
     assert run["job"] == bare.report["job"]
     assert {row["algorithm"] for row in run["calls"] if row["function"] == "bcast"} - {"none"} == {"linear"}
