@@ -49,18 +49,21 @@ UNSURE = 0.5
 
 
 def unsure_lines(measured: Measured) -> list[str]:
-    """Return a remark for each level of which something is written that is hardly known."""
-    lines = []
+    """Return a remark for each level, and the memory, of which something is written that is hardly known."""
+    values: dict[str, dict[str, float]] = {}
     for level in measured.levels:
-        if not level.steps:
-            continue
-        assert level.latency is not None and level.overhead is not None and level.stream is not None
-        values = (
-            ("latency", level.latency.error), ("overhead", level.overhead.error), ("stream rate", level.stream.error)
-        )  # fmt: skip
-        wide = [f"{name} {error_text(error)}" for name, error in values if error > UNSURE]
+        if level.steps:
+            assert level.latency is not None and level.overhead is not None and level.stream is not None
+            values[level.plan.name or SAME_HOST] = {
+                "latency": level.latency.error,
+                "overhead": level.overhead.error,
+                "stream rate": level.stream.error,
+            }
+    values["memory"] = {"copies": measured.memory.copy.error, "reductions": measured.memory.reduce.error}
+    lines = []
+    for name, errors in values.items():
+        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > UNSURE]
         if wide:
-            name = level.plan.name or SAME_HOST
             lines.append(f"{name}: {', '.join(wide)}, written all the same; give a longer --budget, or quieter hosts")
     return lines
 

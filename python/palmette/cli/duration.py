@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +21,13 @@ def duration(_context: click.Context, _parameter: click.Parameter, value: str | 
         raise CliError(str(error)) from error
 
 
-class Seconds(click.ParamType):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # click 8.1's can't be subscripted
+
+
+class Seconds(_ParamType):
     """A duration as with `duration`, or a number of seconds: options that took numbers alone go on taking them."""
 
     name = "time"

@@ -26,10 +26,12 @@ def level(name: str | None, latency: float, overhead: float, stream: float) -> A
 
 def test_a_calibration_names_what_it_hardly_knows() -> None:
     levels = [level("leaf", 0.96, 2.19, 0.02), level("node", 0.1, 0.5, 0.2), level(None, 0.1, 0.1, float("inf"))]
-    lines = unsure_lines(SimpleNamespace(levels=levels))  # type: ignore[arg-type]
+    memory = SimpleNamespace(copy=SimpleNamespace(error=0.3), reduce=SimpleNamespace(error=2.76))
+    lines = unsure_lines(SimpleNamespace(levels=levels, memory=memory))  # type: ignore[arg-type]
     assert [line.partition(", written")[0] for line in lines] == [
         "leaf: latency ±96%, overhead ±219%",
         "same host: stream rate ±?",
+        "memory: reductions ±276%",
     ]
 
 
