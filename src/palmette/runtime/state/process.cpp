@@ -237,10 +237,14 @@ void Process::write_report() {
 
 void Process::put_report(int size, double seconds, int aborted_by) const {
     if (settings_.report == "1") {
-        std::fputs(report_.page(size, seconds, aborted_by).c_str(), stderr);
+        std::string page = report_.page(size, seconds, aborted_by);
+        if (settings_.topology.empty())
+            page.insert(page.find('\n') + 1, "  topology: none (levels from the MPI); --topology FILE\n");
+        std::fputs(page.c_str(), stderr);
         return;
     }
-    const base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json(), aborted_by);
+    base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json(), aborted_by);
+    if (!settings_.topology.empty()) report.set("topology", settings_.topology);
     if (!base::replace_file(settings_.report, report.dump(1) + "\n"))
         std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n",
                      settings_.report.c_str());
