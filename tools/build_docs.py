@@ -225,13 +225,18 @@ def main(arguments: list[str]) -> int:
     written.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8")
     if arguments == ["stage"]:
         return 0
-    # Material announces a successor of mkdocs, which is no warning about pages.
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    # Not with --quiet, which lets --strict count no warnings.
     done = subprocess.run(
-        [environment(), "build", "--quiet", "--strict", "-f", written], cwd=ROOT, env=quiet, check=False
+        [environment(), "build", "--strict", "-f", written],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},  # material's news, not of our pages
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
-    if done.returncode == 0:
-        print(f"docs: {SITE.relative_to(ROOT)}/index.html")
+    said = [line for line in done.stdout.splitlines() if not line.startswith("INFO")]
+    print("\n".join(said) if done.returncode else f"docs: {SITE.relative_to(ROOT)}/index.html")
     return done.returncode
 
 
