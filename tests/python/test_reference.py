@@ -40,7 +40,7 @@ def commands() -> Iterator[tuple[list[str], click.Command]]:
     """Every command with its words, as it is without stand-ins."""
     rows = {(name,): row[:2] for name, row in COMMANDS.items()} | UNDER
     for words, row in rows.items():
-        command = loaded(*row)
+        command = loaded(*row[:2])
         yield [*words], command
         if isinstance(command, click.Group):
             for name, below in command.commands.items():
