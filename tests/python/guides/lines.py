@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PATTERNS = ("README.md", "docs/*.md", "docs/guide/*.md", "examples/*.md", "examples/*/README.md")
+PATTERNS = ("README.md", "docs/*.md", "docs/guide/*.md", "docs/method/*.md", "examples/*.md", "examples/*/README.md")
 
 COMMANDS = {
     *(
