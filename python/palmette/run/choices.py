@@ -107,7 +107,7 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
         value = values[setting.name]
         if setting.key.startswith("neighbor_"):
             collective, known = "neighbourhood collectives", ["direct", "combined"]
-            where = "docs/guide/run.md"
+            where = "docs/method/choosing.md"
         else:
             where = "`palmette plan --list`"
             collective = _core.collective_of(setting.key)

@@ -55,7 +55,7 @@ RULES = [
     ),
     Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs and unpacks"),
     Rule("run", r"palmette run --report run.json .* srun", PARSED + "needs a Slurm site; tests/python/slurm"),
-    Rule("run", "pytest|sanitize.sh", "the tests themselves"),
+    Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
     Rule(
         "(fft|tomography)/",
         "env/bin|python3 -m venv",
