@@ -71,7 +71,7 @@ RULES = [
     ),
     Rule("calibrate", "palmette discover --from measurement", PARSED + "measures for minutes; test_measurement.py"),
     Rule(
-        "(measuring|tune|predict)",
+        "(measuring|tuning|predict)",
         r"(\.venv/bin/)?python studies/",
         "a study of minutes to hours; tests/python import and try each",
     ),
