@@ -130,7 +130,8 @@ def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str]
             "# Clusters drawn at random, simulated", "",
             f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks"
             " for all); palmette's time over that of the",
-            f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../method/simulating.md). Made by", "",
+            f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../method/simulating.md). Made by",
+            "",
             f"    {command}", "",
             *table_of(cells), "",
             "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",

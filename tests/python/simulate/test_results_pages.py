@@ -151,7 +151,7 @@ def test_means_are_those_of_the_cells(name: str) -> None:
 
 
 def test_the_summarys_means_are_those_of_the_pages() -> None:
-    summary = (ROOT / "docs" / "results" / "2026-11-26-simulated-summary.md").read_text(encoding="utf-8")
+    summary = (ROOT / "docs" / "results" / "2026-11-26-clusters-and-claims.md").read_text(encoding="utf-8")
     rows = re.search(r"\| geometric mean, palmette / best rival \|.*\n\|---.*\n((?:\|.*\n)+)", summary)
     assert rows is not None
     names = {"broadcast": "bcast", "all-to-all": "alltoall"}
