@@ -33,7 +33,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_the_page_and_the_man_pages_have_the_same_statuses(root: Path) -> None:
-    listed = re.findall(r'^    \("(\d+)", ', (root / "tools/generate_man.py").read_text(), re.MULTILINE)
+    listed = re.findall(r'^    \("(\d+)", ', (root / "tools/command_pages.py").read_text(), re.MULTILINE)
     assert promised(root) == {*listed, "124"} == {"0", "1", "2", "70", "124", "130"}
 
 
