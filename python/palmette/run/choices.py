@@ -91,7 +91,7 @@ def _function(name: str) -> str:
     known = [setting.key for setting in settings.declared() if setting.kind == "algorithm"]
     plain = name.lower().removeprefix("mpi_")
     if plain not in known:
-        raise RunError(f"--force {name}: no such collective; take one of {', '.join(known)}")
+        raise RunError(f"--force '{name}': no such collective; take one of {', '.join(known)}")
     return plain.upper()
 
 
