@@ -12,7 +12,7 @@ LAUNCHERS = ("mpiexec", "mpirun", "srun", "prterun", "orterun", "jsrun", "aprun"
 
 
 def mistake_in(words: Sequence[str]) -> str | None:
-    """Return what is wrong with an option whose value was left out, or is none, in one sentence; None where all is well.
+    """Return what is wrong with an option whose value was left out, or is none, in one sentence; None: nothing.
 
     `words` stand behind `palmette run`. What click or the run itself would say of them names another word.
     """
