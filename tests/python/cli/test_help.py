@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -110,3 +111,36 @@ def test_a_bare_start_and_help_import_neither_commands_nor_the_core() -> None:
     modules = {row[0] for row in (*COMMANDS.values(), *UNDER.values())}
     assert "palmette.cli.group" in imported
     assert not imported & {*modules, "palmette._core", "rich", "difflib"}
+
+
+def test_a_command_that_takes_a_size_takes_either_name_and_shows_one(palmette: Call) -> None:
+    sized = 0
+    for words, row in ({(name,): row for name, row in COMMANDS.items()} | UNDER).items():
+        names = {name for one in loaded(*row[:2]).params if isinstance(one, click.Option) for name in one.opts}
+        if not names & {"--size", "--sizes"}:
+            continue
+        sized += 1
+        assert {"--size", "--sizes"} <= names, words
+        shown = palmette(*words, "--help").out.split()
+        assert not {"--size", "--sizes", "--size,", "--sizes,"} <= set(shown)
+        assert ("--size," in shown) + ("--sizes," in shown) == 0
+        assert words == ("explain",) or ("--size" in shown) + ("--sizes" in shown) > 0
+    assert sized >= 12
+
+
+def test_a_size_by_its_other_name_is_the_same(palmette: Call) -> None:
+    machine = ("--machine", "2leaf:2node")
+    for words in ("plan gather", "flow gather", "predict gather", "explain gather", "map --pattern ring"):
+        one, other = (palmette(*words.split(), *machine, name, "4K") for name in ("--size", "--sizes"))
+        assert one.status == 0, one.err
+        assert one.out == other.out, words
+
+
+def test_a_file_and_a_synthetic_machine_in_each_others_place_are_told(palmette: Call, tmp_path: Path) -> None:
+    path = tmp_path / "topology.json"
+    path.write_text("{}")
+    for command in ("plan gather", "explain gather 1K", "map --pattern ring"):
+        told = palmette(*command.split(), "--machine", str(path)).err
+        assert f"--machine {path}: this is a file; say --topology {path}" in told
+        told = palmette(*command.split(), "--topology", "2leaf:2node").err
+        assert "--topology 2leaf:2node: no such file; a machine's synthetic form is told with --machine" in told
