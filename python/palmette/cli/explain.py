@@ -133,7 +133,7 @@ def command(
         return
     other = next((one.spec for one in known if one.spec != decision.algorithm), None)
     lines = decision_lines(decision, all_rows) + cost_lines(known, decision)
-    lines += measured_lines(measured, str(store)) + force_lines(decision, other)
+    lines += measured_lines(measured, str(store)) + force_lines(decision, other, lines)
     click.echo("\n".join(lines))
 
 
