@@ -151,6 +151,7 @@ class _RunCommand(click.Command):
 
 @command.command(
     cls=_RunCommand,
+    short_help="Run an MPI program on the cluster, with palmette or without.",
     context_settings={"max_content_width": 80, "ignore_unknown_options": True},
     epilog="Example: palmette lab run --lab 4node@100Mbit/s --mpi mpich --palmette --report -- ./app",
 )

@@ -63,6 +63,11 @@ def test_bench_lists_its_commands_with_a_sentence_each(palmette: Call) -> None:
         assert f"  {words[1]:<11}  {row[2]}\n" in out
 
 
+@pytest.mark.parametrize("group", ["lab", "aggregator"])
+def test_no_line_of_a_groups_help_is_cut(group: str, palmette: Call) -> None:
+    assert "..." not in palmette(group, "--help").out.partition("Commands:")[2].partition("Example")[0]
+
+
 def test_bench_collectives_is_bench(palmette: Call) -> None:
     short, long = (palmette(*words, "gathr") for words in (("bench",), ("bench", "collectives")))
     assert long.status == short.status == 2
