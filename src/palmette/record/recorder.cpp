@@ -301,12 +301,14 @@ void Recorder::session(int change) {
 }
 
 void Recorder::tell_next() const {
-    if (simulated || !has_world_ || section_->rank.load() != 0) return;
+#if !defined(PALMETTE_ABI_SMPI)
+    if (!has_world_ || section_->rank.load() != 0) return;
     MPI_Comm parent = MPI_COMM_NULL;
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) return;  // whoever spawned these ranks tells it
     std::fprintf(stderr, "palmette run: recorded in %s\n  next: palmette %s %s\n", folder_.c_str(),
                  records_calls_ ? "report" : "top --calls", folder_.c_str());
+#endif
 }
 
 void Recorder::stop() {
