@@ -40,7 +40,7 @@ HERE = (r"--topology topology.json(.* -- )", r"--topology here.json\1")
 BENCH = (
     HERE,
     (r"palmette bench( collectives)?\b", rf"palmette bench {FEW} --sizes 1K"),
-    ("--budget 15min", "--budget 2min"),
+    (r"--budget [0-9a-z]+", "--budget 100s"),
 )
 PATTERN = (HERE, (r"palmette bench (pattern|compose)", rf"palmette bench \1 {FEW}"), ("--budget 1min", "--budget 30s"))
 APP = (("palmette bench app", "palmette bench app --rounds 1"),)
