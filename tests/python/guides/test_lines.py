@@ -100,7 +100,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         (tmp_path / name).symlink_to(ROOT / name)
     for name in ("home/.local/share/bash-completion/completions", "home/.zfunc", "home/.config/fish/completions"):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("palmette", "slurm"):
+    for name in ("palmette", "slurm", "systemd/system"):
         (tmp_path / "etc" / name).mkdir(parents=True)
     # Programs that need hardware or a terminal.
     (tmp_path / "bin").mkdir()
