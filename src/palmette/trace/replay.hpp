@@ -1,0 +1,62 @@
+// Runs a recorded job again with other costs of communication: what depends on what stays, and so does all computation
+// between calls.
+//
+// With costs of zero this is the ideal network of the POP metrics (Serialisation and Transfer Efficiency,
+// https://co-design.pop-coe.eu/metrics); with the physical limits of the collectives it tells what the hardware leaves
+// to be won; with the measured costs it gives the measured time again, which shows that no dependency is missing.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "palmette/trace/events.hpp"
+#include "palmette/trace/waits.hpp"
+
+namespace palmette::trace {
+
+/// What a call takes once all that it waits for is there.
+enum class Costs : std::uint8_t {
+    measured,
+    ideal,  ///< nothing, but for files
+    bound   ///< of collectives the physical limit, where it is known; else nothing
+};
+
+/// On the path that determined when the job ended.
+struct OnPath {
+    std::uint32_t function = 0, path = 0;  ///< of a call
+    std::int32_t process = 0;
+    std::uint64_t calls = 0;
+    double in_call_s = 0;
+    double before_s = 0;  ///< computation between the call before and this one
+};
+
+/// A stretch of it on one process.
+struct Stretch {
+    std::int32_t process = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// Calls whose dependencies are unknown: they never wait in a replay.
+struct Unmodelled {
+    std::uint32_t function = 0;
+    std::uint64_t calls = 0;
+    double seconds = 0;
+};
+
+struct Replay {
+    double time_s = 0;                      ///< from the first end of MPI_Init to the last begin of MPI_Finalize
+    double measured_s = 0;                  ///< the same of the recorded run
+    std::vector<double> ends_s;             ///< by process: from the same beginning
+    std::uint64_t without_counterpart = 0;  ///< messages and collectives of which another rank's call isn't recorded
+    std::uint64_t forced = 0;  ///< calls that would have waited for ever, as clocks that disagree may have it
+    std::vector<Unmodelled> unmodelled;
+    std::vector<OnPath> on_path;     ///< of Costs::measured; their seconds add up to the time of the longest process
+    std::vector<Stretch> stretches;  ///< in order of time
+};
+
+/// `bound_of`: for Costs::bound. Calls that began before all rings have them are kept as they were. Cost: O(calls +
+/// messages log messages) time; memory O(messages + instances of collectives).
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {});
+
+}  // namespace palmette::trace
