@@ -5,128 +5,20 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <memory>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 
-#include "palmette/trace/matching.hpp"
+#include "palmette/trace/replay_state.hpp"
 #include "palmette/trace/roles.hpp"
 
 namespace palmette::trace {
 namespace {
 
 constexpr double ns = 1e-9;
-constexpr std::int32_t nobody = -1;
-
-/// A call of a thread.
-struct At {
-    std::int32_t thread = nobody;
-    std::uint32_t event = 0;
-};
-
-/// When something was begun: as recorded, and in the replay.
-struct Moment {
-    std::int64_t measured_ns = none;
-    double replayed_s = std::numeric_limits<double>::quiet_NaN();
-    At at;
-    bool is_known() const { return !std::isnan(replayed_s); }
-    /// The later of both.
-    void join(const Moment& other) {
-        measured_ns = std::max(measured_ns, other.measured_ns);
-        if (is_known() && replayed_s >= other.replayed_s) return;
-        replayed_s = other.replayed_s;
-        at = other.at;
-    }
-};
-
-/// One end of a message.
-struct End {
-    Moment begin;
-    std::int32_t waiter = nobody;  ///< thread
-    bool completed = false;        ///< here
-};
-
-struct Ends {
-    std::vector<End> sends, receives;
-};
-
-struct PartOfScan {
-    std::int32_t rank = 0;
-    Moment begin;
-};
-
-struct Gathering {
-    std::int32_t came = 0, begun = 0;
-    Moment last, root;
-    double bound_s = 0;
-    std::vector<PartOfScan> parts;  ///< of scans, by rank
-    std::size_t joined = 0;         ///< the first so many are known, each joined with those before it
-    std::int32_t first_waiter = nobody;
-};
-
-/// What a thread begins in the call that `begin_ns` lies in.
-struct Begun {
-    std::int64_t begin_ns;
-    End* end;
-    Gathering* gathering;
-    std::int32_t rank;
-};
-
-struct Jump {
-    std::uint32_t event;
-    At to;
-};
-
-/// Whom a part of a call depends on.
-struct Dependency {
-    enum class State : std::uint8_t { none, known, unknown } state = State::none;
-    Moment moment;
-};
-
-class Thread {
-  public:
-    Thread(const TracedThread& traced, std::int32_t of) : process(of), traced_(traced) {
-        reader_size_ = traced.reader ? traced.reader->size() : 0;
-    }
-    std::size_t size() const { return traced_.events.size() + reader_size_; }
-    Event event(std::size_t index) const {
-        return index < traced_.events.size() ? traced_.events[index]
-                                             : traced_.reader->at(index - traced_.events.size());
-    }
-
-    std::int32_t process;
-    std::vector<Begun> begun;  ///< by begin_ns
-    std::size_t next_begun = 0;
-    std::size_t next = 0;
-    double now_s = 0;
-    std::int64_t before_ns = 0;  ///< end of the call before
-    bool started = false, entered = false, ended = false, blocked = false, forced = false;
-    double entry_s = 0;
-    Event call;
-    std::uint32_t call_index = 0;
-    std::vector<Event> requests;
-    std::vector<InstanceKey> keys;  ///< of the parts that are collectives: call first, then requests
-    std::size_t part = 0;
-    Moment dependency;
-    std::int32_t next_waiter = nobody;
-    std::vector<Jump> jumps;
-
-  private:
-    const TracedThread& traced_;
-    std::size_t reader_size_;
-};
-
-struct HashOfInstance {
-    std::size_t operator()(const InstanceKey& key) const {
-        return (key.instance * 0x9E3779B97F4A7C15ULL) ^ (key.communicator * 0xC2B2AE3D27D4EB4FULL);
-    }
-};
-
 class Replayer {
   public:
-    Replayer(const Trace& trace, Costs costs, const BoundOf& bound_of)
-        : trace_(trace), roles_(trace), costs_(costs), bound_of_(bound_of) {
+    Replayer(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited)
+        : trace_(trace), roles_(trace), costs_(costs), bound_of_(bound_of), awaited_(awaited) {
         for (const std::string& name : trace.functions) is_file_.push_back(name.starts_with("MPI_File") ? 1 : 0);
         for (std::size_t p = 0; p < trace.processes.size(); ++p)
             for (const TracedThread& thread : trace.processes[p].threads) {
@@ -148,7 +40,7 @@ class Replayer {
             if (!force()) break;
         }
         finish();
-        if (costs_ == Costs::measured) walk_back();
+        if (awaited_) hand_out();
         return std::move(out_);
     }
 
@@ -160,19 +52,19 @@ class Replayer {
         for (const TracedProcess& process : trace_.processes) begin_ns_ = std::min(begin_ns_, process.begin_ns);
         for (std::size_t t = 0; t < threads_.size(); ++t) {
             Thread& thread = threads_[t];
-            for (std::size_t i = 0; i < thread.size(); ++i) gather(thread.event(i), thread);
+            for (std::size_t i = 0; i < thread.size; ++i) gather(thread.traced->at(i), thread);
         }
         roles_.restart();
-        for (auto& [key, one] : gatherings_) {
+        gatherings_.for_each([&](std::uint32_t communicator, Gathering& one) {
             std::sort(one.parts.begin(), one.parts.end(),
                       [](const PartOfScan& a, const PartOfScan& b) { return a.rank < b.rank; });
-            if (one.came < trace_.communicators[key.communicator].size) ++out_.without_counterpart;
-        }
+            if (one.came < trace_.communicators[communicator].size) ++out_.without_counterpart;
+        });
     }
 
     void gather(const Event& event, Thread& thread) {
         if (roles_.is_collective_event(event)) {
-            Gathering& one = gatherings_[roles_.key_of(event, thread.process)];
+            Gathering& one = gatherings_.at(roles_.key_of(event, thread.process));
             ++one.came;
             const std::int32_t rank = roles_.rank_in(thread.process, event.communicator);
             if (roles_.kind(event) == Kind::scan) one.parts.push_back({rank, {}});
@@ -247,11 +139,11 @@ class Replayer {
     /// To the next call. False: there is none.
     bool enter(Thread& thread, std::int32_t number) {
         for (;; ++thread.next) {
-            if (thread.next == thread.size()) {
+            if (thread.next == thread.size) {
                 end(thread, thread.started ? rest_s(thread) : 0);
                 return false;
             }
-            const Event event = thread.event(thread.next);
+            const Event event = thread.traced->at(thread.next);
             if (!event.is_request) {
                 thread.call = event;
                 break;
@@ -279,7 +171,7 @@ class Replayer {
         begin_others(thread, now);
         take_keys(thread);
         if (roles_.is_collective_event(call))
-            join(gatherings_[thread.keys[0]], roles_.rank_in(thread.process, call.communicator), call.peer, now);
+            join(gatherings_.at(thread.keys[0]), roles_.rank_in(thread.process, call.communicator), call.peer, now);
         return true;
     }
 
@@ -352,7 +244,7 @@ class Replayer {
     }
 
     Dependency on_collective(const Event& part, const InstanceKey& key, Thread& thread, std::int32_t number) {
-        Gathering& one = gatherings_[key];
+        Gathering& one = gatherings_.at(key);
         const std::int32_t rank = roles_.rank_in(thread.process, part.communicator);
         const bool is_complete = one.came == trace_.communicators[part.communicator].size;
         Dependency found;
@@ -430,7 +322,10 @@ class Replayer {
         double ready_s = thread.entry_s;
         if (waited && thread.dependency.replayed_s > ready_s) {
             ready_s = thread.dependency.replayed_s;
-            if (costs_ == Costs::measured) thread.jumps.push_back({thread.call_index, thread.dependency.at});
+            if (awaited_)
+                thread.waits.push_back({thread.call_index,
+                                        static_cast<float>(static_cast<double>(ready_ns - call.begin_ns) * ns),
+                                        thread.dependency.at});
         }
         const bool kept = call.begin_ns < window_ns_ || roles_.kind(call) == Kind::init;
         const double own_s = static_cast<double>(call.end_ns - ready_ns) * ns;
@@ -457,7 +352,7 @@ class Replayer {
             for (std::size_t i = 0; i < thread.keys.size(); ++i) {
                 const Event& part = i == 0 ? thread.call : thread.requests[i - 1];
                 if (roles_.is_collective_event(part) && moves_to(part, thread.process))
-                    bound_s = std::max(bound_s, gatherings_[thread.keys[i]].bound_s);
+                    bound_s = std::max(bound_s, gatherings_.at(thread.keys[i]).bound_s);
             }
         return bound_s;
     }
@@ -498,12 +393,9 @@ class Replayer {
     void finish() {
         std::int64_t from_ns = std::numeric_limits<std::int64_t>::max(), until_ns = none;
         out_.ends_s.assign(trace_.processes.size(), 0);
-        for (std::size_t t = 0; t < threads_.size(); ++t) {
-            const Thread& thread = threads_[t];
+        for (const Thread& thread : threads_) {
             if (!thread.started) continue;
             double& end_s = out_.ends_s[static_cast<std::size_t>(thread.process)];
-            if (last_thread_ == nobody || thread.now_s > threads_[static_cast<std::size_t>(last_thread_)].now_s)
-                last_thread_ = static_cast<std::int32_t>(t);
             end_s = std::max(end_s, thread.now_s);
         }
         for (std::size_t p = 0; p < trace_.processes.size(); ++p) {
@@ -530,7 +422,7 @@ class Replayer {
         const TracedProcess& process = trace_.processes[number];
         std::pair<std::int64_t, std::int64_t> out{process.begin_ns, process.end_ns};
         for (const Thread& thread : threads_) {
-            if (thread.process != static_cast<std::int32_t>(number) || thread.size() == 0) continue;
+            if (thread.process != static_cast<std::int32_t>(number) || thread.size == 0) continue;
             const auto look = [&](const Event& event) {
                 if (event.is_request || roles_.kind(event) != Kind::init) return;
                 if (roles_.traits(event).ends)
@@ -538,107 +430,40 @@ class Replayer {
                 else
                     out.first = event.end_ns;
             };
-            look(thread.event(0));
-            look(thread.event(thread.size() - 1));
+            look(thread.traced->at(0));
+            look(thread.traced->at(thread.size - 1));
         }
         out.first = std::max(out.first, window_ns_);
         return out;
     }
 
-    /// From the end of the job to its beginning, always on the rank that was waited for.
-    void walk_back() {
-        if (last_thread_ == nobody) return;
-        std::int32_t number = last_thread_;
-        std::size_t event = threads_[static_cast<std::size_t>(number)].size();
-        std::int64_t until_ns =
-            begin_ns_ + static_cast<std::int64_t>(std::llround(threads_[static_cast<std::size_t>(number)].now_s / ns));
-        while (number != nobody) {
-            const Thread& thread = threads_[static_cast<std::size_t>(number)];
-            const auto behind =
-                std::lower_bound(thread.jumps.begin(), thread.jumps.end(), event,
-                                 [](const Jump& jump, std::size_t value) { return jump.event < value; });
-            const Jump* const jump = behind == thread.jumps.begin() ? nullptr : &*(behind - 1);
-            const std::int64_t end_ns = until_ns;
-            std::int32_t next = nobody;
-            for (std::size_t i = event; i-- > 0;) {
-                const Event call = thread.event(i);
-                if (call.is_request) continue;
-                if (roles_.kind(call) == Kind::init) {
-                    if (roles_.traits(call).ends) continue;
-                    last_call(thread, until_ns, call.end_ns);
-                    until_ns = call.end_ns;
-                    break;
-                }
-                if (call.end_ns <= from_ns_) break;
-                last_call(thread, until_ns, call.end_ns);
-                until_ns = std::min(until_ns, call.end_ns);
-                pending_ = &row_of(call, thread.process);
-                ++pending_->calls;
-                if (jump && i == jump->event) {
-                    const Event other = threads_[static_cast<std::size_t>(jump->to.thread)].event(jump->to.event);
-                    const std::int64_t come_ns = std::clamp(other.begin_ns, call.begin_ns, call.end_ns);
-                    pending_->in_call_s += static_cast<double>(until_ns - come_ns) * ns;
-                    // What the other one did before is its own.
-                    pending_ = &row_of(other, threads_[static_cast<std::size_t>(jump->to.thread)].process);
-                    until_ns = come_ns;
-                    next = jump->to.thread;
-                    event = jump->to.event;
-                    break;
-                }
-                const std::int64_t begin_ns = std::max(call.begin_ns, from_ns_);
-                pending_->in_call_s += static_cast<double>(until_ns - begin_ns) * ns;
-                until_ns = begin_ns;
-            }
-            if (next == nobody && until_ns > from_ns_ && pending_) last_call(thread, until_ns, from_ns_);
-            out_.stretches.push_back(
-                {thread.process, next == nobody ? std::min(until_ns, from_ns_) : until_ns, end_ns});
-            number = next;
-        }
-        std::reverse(out_.stretches.begin(), out_.stretches.end());
-        for (auto& [key, row] : on_path_) out_.on_path.push_back(row);
-    }
-
-    /// Computation before the call that was walked over last.
-    void last_call(const Thread& thread, std::int64_t until_ns, std::int64_t from_ns) {
-        const double seconds =
-            static_cast<double>(std::max<std::int64_t>(0, until_ns - std::max(from_ns, from_ns_))) * ns;
-        if (!pending_) {
-            pending_ = &on_path_[{0, 0, thread.process}];
-            pending_->process = thread.process;
-        }
-        pending_->before_s += seconds;
-    }
-
-    OnPath& row_of(const Event& call, std::int32_t process) {
-        OnPath& row = on_path_[{call.function, call.path, process}];
-        row.function = call.function;
-        row.path = call.path;
-        row.process = process;
-        return row;
+    void hand_out() {
+        awaited_->begin_ns = from_ns_;
+        for (Thread& thread : threads_)
+            awaited_->threads.push_back(
+                {thread.traced, thread.process, std::move(thread.waits), thread.now_s - since(from_ns_)});
     }
 
     const Trace& trace_;
     Roles roles_;
     const Costs costs_;
     const BoundOf& bound_of_;
+    Awaited* const awaited_;
     std::vector<char> is_file_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
-    std::unordered_map<InstanceKey, Gathering, HashOfInstance> gatherings_;
+    ByInstance<Gathering> gatherings_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t>, double> bounds_;
     std::map<std::uint32_t, Unmodelled> unmodelled_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, OnPath> on_path_;
-    OnPath* pending_ = nullptr;
     std::deque<std::int32_t> queue_;
     std::int64_t begin_ns_ = 0, from_ns_ = 0, window_ns_ = none;
-    std::int32_t last_thread_ = nobody;
     Replay out_;
 };
 
 }  // namespace
 
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of) {
-    return Replayer(trace, costs, bound_of).run();
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited) {
+    return Replayer(trace, costs, bound_of, awaited).run();
 }
 
 }  // namespace palmette::trace

@@ -22,19 +22,29 @@ enum class Costs : std::uint8_t {
     bound   ///< of collectives the physical limit, where it is known; else nothing
 };
 
-/// On the path that determined when the job ended.
-struct OnPath {
-    std::uint32_t function = 0, path = 0;  ///< of a call
-    std::int32_t process = 0;
-    std::uint64_t calls = 0;
-    double in_call_s = 0;
-    double before_s = 0;  ///< computation between the call before and this one
+/// A call of a thread, as Awaited numbers them.
+struct At {
+    std::int32_t thread = -1;
+    std::uint32_t event = 0;
 };
 
-/// A stretch of it on one process.
-struct Stretch {
-    std::int32_t process = 0;
-    std::int64_t begin_ns = 0, end_ns = 0;
+/// A call that waited: for what another one began.
+struct Wait {
+    std::uint32_t event = 0;
+    float seconds = 0;
+    At begun_by;
+};
+
+/// Who waited for whom in the recorded run, of all threads of all processes.
+struct Awaited {
+    struct OfThread {
+        const TracedThread* thread = nullptr;
+        std::int32_t process = 0;
+        std::vector<Wait> waits;  ///< in the order of its calls
+        double end_s = 0;         ///< since `begin_ns`
+    };
+    std::vector<OfThread> threads;
+    std::int64_t begin_ns = 0;  ///< the first end of MPI_Init
 };
 
 /// Calls whose dependencies are unknown: they never wait in a replay.
@@ -51,12 +61,10 @@ struct Replay {
     std::uint64_t without_counterpart = 0;  ///< messages and collectives of which another rank's call isn't recorded
     std::uint64_t forced = 0;  ///< calls that would have waited for ever, as clocks that disagree may have it
     std::vector<Unmodelled> unmodelled;
-    std::vector<OnPath> on_path;     ///< of Costs::measured; their seconds add up to the time of the longest process
-    std::vector<Stretch> stretches;  ///< in order of time
 };
 
 /// `bound_of`: for Costs::bound. Calls that began before all rings have them are kept as they were. Cost: O(calls +
-/// messages log messages) time; memory O(messages + instances of collectives).
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {});
+/// messages log messages) time; memory O(messages + instances of collectives), with `awaited` also O(waits).
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr);
 
 }  // namespace palmette::trace

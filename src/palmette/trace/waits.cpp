@@ -40,7 +40,7 @@ class Analysis {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
         roles_.restart();
         span();
-        instances_.order_scans();
+        instances_.for_each([](std::uint32_t, Instance& instance) { instance.order_scan(); });
         for (auto& [channel, traffic] : channels_) {
             by_begin(traffic.sends);
             by_begin(traffic.receives);

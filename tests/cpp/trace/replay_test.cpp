@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "palmette/trace/causes.hpp"
 #include "planted.hpp"
 
 namespace palmette::trace {
@@ -154,30 +156,137 @@ TEST(Replay, goes_on_where_clocks_disagree_so_much_that_all_would_wait) {
     EXPECT_GE(job.last.forced, 1U);
 }
 
-TEST(Replay, finds_the_path_that_determined_the_end) {
+TEST(CriticalPath, is_that_which_determined_the_end) {
     Job job(2);
     job.collective(0, "MPI_Barrier", 1, 10, 35);
     job.collective(1, "MPI_Barrier", 1, 30, 35);
     job.collective(0, "MPI_Allreduce", 2, 75, 80);
     job.collective(1, "MPI_Allreduce", 2, 45, 80);
     job.end({80, 90});
-    const Replay found = replay(job.trace(), Costs::measured);
+    Awaited awaited;
+    replay(job.trace(), Costs::measured, {}, &awaited);
+    const CriticalPath found = critical_path(job.trace(), awaited);
     std::map<std::pair<std::string, int>, std::pair<double, double>> rows;
     double sum = 0;
-    for (const OnPath& row : found.on_path) {
+    for (const OnPath& row : found.rows) {
         rows[{job.trace().functions[row.function], row.process}] = {us(row.before_s), us(row.in_call_s)};
         sum += row.before_s + row.in_call_s;
     }
     EXPECT_EQ(us(sum), 90);
     // Rank 1 to the barrier, rank 0 to the reduction, rank 1 to the end.
     EXPECT_EQ((rows[{"MPI_Barrier", 1}].first), 30);
+    EXPECT_EQ((rows[{"MPI_Barrier", 0}].second), 5) << "until all had it";
     EXPECT_EQ((rows[{"MPI_Allreduce", 0}].first), 40);
+    EXPECT_EQ((rows[{"MPI_Allreduce", 1}].second), 5);
     ASSERT_EQ(found.stretches.size(), 3U);
     EXPECT_EQ(found.stretches[0].process, 1);
     EXPECT_EQ(found.stretches[1].process, 0);
     EXPECT_EQ(found.stretches[2].process, 1);
     EXPECT_EQ(found.stretches[1].begin_ns, 30'000);
     EXPECT_EQ(found.stretches[1].end_ns, 75'000);
+}
+
+struct Costly {
+    std::string function;
+    bool in_call;
+    int process;
+    double short_us, long_us;
+    bool operator==(const Costly&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Costly& one) {
+    return out << one.function << (one.in_call ? " itself" : ", before it") << " of " << one.process << ": "
+               << one.short_us << " and " << one.long_us;
+}
+
+/// Those of any cost; checks that costs are conserved.
+std::vector<Costly> delays_of(Job& job) {
+    Awaited awaited;
+    replay(job.trace(), Costs::measured, {}, &awaited);
+    const Delays delays = delay_costs(job.trace(), awaited);
+    std::vector<Costly> out;
+    double sum = delays.unexplained_s;
+    for (const Delay& row : delays.rows) {
+        sum += row.short_term_s + row.long_term_s;
+        out.push_back(
+            {job.trace().functions[row.function], row.in_call, row.process, us(row.short_term_s), us(row.long_term_s)});
+    }
+    EXPECT_NEAR(sum, delays.waiting_s, 1e-9);
+    return out;
+}
+
+TEST(DelayCosts, are_those_of_the_rank_that_computes_longer) {
+    Job job(3);
+    job.collective(0, "MPI_Barrier", 1, 10, 52);
+    job.collective(1, "MPI_Barrier", 1, 10, 52);
+    job.collective(2, "MPI_Barrier", 1, 50, 52);
+    job.end({60, 60, 60});
+    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_Barrier", false, 2, 80, 0}));
+}
+
+TEST(DelayCosts, of_waiting_that_made_others_wait_go_to_the_root) {
+    // Rank 0 comes late, so that rank 1 waits, and rank 2 for rank 1.
+    Job job(3);
+    job.message(0, "MPI_Send", 1, 60, 61);
+    job.message(1, "MPI_Recv", 0, 10, 62);
+    job.message(1, "MPI_Send", 2, 62, 63);
+    job.message(2, "MPI_Recv", 1, 10, 64);
+    job.end({61, 63, 64});
+    const auto found = delays_of(job);
+    ASSERT_GE(found.size(), 1U);
+    EXPECT_EQ(found[0].process, 0);
+    EXPECT_EQ(found[0].function, "MPI_Send");
+    EXPECT_FALSE(found[0].in_call);
+    EXPECT_EQ(found[0].short_us, 50);
+    EXPECT_NEAR(found[0].long_us, 50, 2.5) << "but for what rank 1 itself took";
+}
+
+TEST(DelayCosts, are_of_what_took_longer_than_the_waiter_since_both_met_last) {
+    Job job(2);
+    job.collective(0, "MPI_Barrier", 1, 20, 22);
+    job.collective(1, "MPI_Barrier", 1, 20, 22);
+    // Both do the same before a file is opened; that takes rank 1 longer.
+    for (int rank = 0; rank < 2; ++rank) job.call(rank, "MPI_File_open", 30, rank == 0 ? 31 : 61);
+    job.collective(0, "MPI_Allreduce", 2, 36, 68);
+    job.collective(1, "MPI_Allreduce", 2, 66, 68);
+    job.end({70, 70});
+    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_File_open", true, 1, 30, 0}));
+}
+
+TEST(DelayCosts, are_conserved_in_jobs_of_any_kind) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        std::mt19937 random(seed);
+        const int ranks = 2 + static_cast<int>(random() % 5);
+        Job job(ranks);
+        std::vector<double> now(static_cast<std::size_t>(ranks), 0);
+        const auto at = [&](int rank) -> double& { return now[static_cast<std::size_t>(rank)]; };
+        std::uint64_t instance = 0;
+        for (int step = 0; step < 60; ++step) {
+            for (double& one : now) one += static_cast<double>(random() % 100) / 10;
+            if (random() % 2 == 0) {
+                const double last = *std::max_element(now.begin(), now.end());
+                ++instance;
+                for (int rank = 0; rank < ranks; ++rank) {
+                    const double end = last + 1 + static_cast<double>(random() % 20) / 10;
+                    job.collective(rank, "MPI_Allreduce", instance, at(rank), end);
+                    at(rank) = end;
+                }
+            } else {
+                const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+                const int to = (from + 1 + static_cast<int>(random() % static_cast<unsigned>(ranks - 1))) % ranks;
+                const double end = std::max(at(from), at(to)) + 2;
+                job.message(from, "MPI_Send", to, at(from), at(from) + 1);
+                job.message(to, "MPI_Recv", from, at(to), end);
+                at(from) += 1;
+                at(to) = end;
+            }
+        }
+        job.end(now);
+        delays_of(job);
+        const double time = job.time_us(Costs::measured);
+        EXPECT_NEAR(time, us(job.last.measured_s), 0.002) << "seed " << seed;
+        EXPECT_LE(job.time_us(Costs::ideal), time) << "seed " << seed;
+        EXPECT_EQ(job.last.forced, 0U);
+    }
 }
 
 }  // namespace
