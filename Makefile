@@ -25,7 +25,7 @@ help:
 	@echo "make sanitize  C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tidy    clang-tidy over the C++ sources"
 	@echo "make bench   the benchmark on the emulated cluster (BENCH='gather --sizes 64K')"
-	@echo "make docs    check the links of the documentation"
+	@echo "make docs    build/docs-site: the documentation as a site; its links are checked"
 	@echo "make clean   remove what was built; make distclean also .venv and .mpi"
 
 # What the package itself and its build need; what tests and other work on it need.
@@ -138,6 +138,7 @@ bench: debian build
 
 docs: .venv/.stamp-requirements
 	@$(BIN)/python tools/check_links.py
+	@$(BIN)/python tools/build_docs.py
 
 clean:
 	rm -rf build demo python/palmette/lib python/palmette/bin python/palmette/include python/palmette/_core.*

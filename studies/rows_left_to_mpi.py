@@ -118,7 +118,7 @@ def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) 
 
 def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, lab_name: str) -> dict[str, Any]:
     """The cell of `palmette bench` for the algorithm against the MPI alone."""
-    place = ["--lab-name", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
+    place = ["--lab", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
     name = one.function if one.blocking else f"i{one.function}"
     words = [
         str(Path(sys.executable).with_name("palmette")), "bench", name, "--sizes", str(size), "--json",

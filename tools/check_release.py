@@ -20,6 +20,7 @@ PLACES = (
     ("CITATION.cff", r"^version: ([\d.]+)$"),
     ("packaging/conda/recipe.yaml", r"^  version: ([\d.]+)$"),
     ("packaging/debian/changelog", r"\Apalmette \(([\d.]+)-"),
+    ("packaging/slurm/task_prolog.sh", r"^prefix=/opt/palmette/([\d.]+)$"),
     ("packaging/spack/package.py", r'^    version\("([\d.]+)"'),
 )
 """Files that can't read the version in CMakeLists.txt, and where each names it first."""

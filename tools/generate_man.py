@@ -14,37 +14,17 @@ characters, and has no place for environment, files and exit status.
 
 from __future__ import annotations
 
-import inspect
-import json
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "python"))
+from command_pages import FILES, ROOT, Page, pages, paragraphs, settings, version
 
-from palmette.cli import stand_ins  # noqa: E402
-
-FILES = (
-    ("topology.json", "The cluster, as palmette discover writes it and --topology and PALMETTE_TOPOLOGY name it."),
-    ("tuning.json", "A decision table, as palmette tune writes it and --table and PALMETTE_TABLE name it."),
-    ("runs.sqlite", "Samples of palmette bench, for palmette report."),
-    ("$XDG_CACHE_HOME/palmette, ~/.cache/palmette", "What launchers and programs were found to be; may be deleted."),
-    ("$XDG_RUNTIME_DIR/palmette-lab, /run/palmette-lab", "Labs that are up."),
-)
-STATUS = (
-    ("0", "Success."),
-    ("1", "The command ran, and its result is negative: a plan that is wrong, a target that was missed, no lab."),
-    ("2", "Bad input, told in one line on standard error."),
-    ("70", "A fault of palmette's own; two lines name a file with the details."),
-    ("130", "Interrupted."),
-)
-OF_WHAT_RUNS = ("palmette run", "palmette lab run", "palmette lab exec")
+from palmette.cli import stand_ins
 
 
 def escaped(text: str) -> str:
@@ -67,13 +47,10 @@ def prose(text: str) -> str:
     return "\n".join(rf"\&{line}" if line.startswith(".") else line for line in lines)
 
 
-def paragraphs(text: str) -> Iterator[str]:
-    r"""Yield the paragraphs of a docstring; those behind \b keep their lines, as in click's help."""
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
-        if paragraph.startswith("\b"):
-            yield f".PP\n{literal(paragraph[1:].strip(chr(10)))}"
-        else:
-            yield f".PP\n{prose(paragraph)}"
+def described(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a help text."""
+    for paragraph, stays in paragraphs(text):
+        yield f".PP\n{literal(paragraph) if stays else prose(paragraph)}"
 
 
 def term(names: str) -> str:
@@ -81,7 +58,7 @@ def term(names: str) -> str:
     return re.sub(r"\S+", lambda word: rf"\f{'B' if word[0].startswith('-') else 'I'}{escaped(word[0])}\fR", names)
 
 
-def rows(pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
+def rows(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield a list of terms, in roff already, and their sentences."""
     for name, sentence in pairs:
         yield f".TP\n{name}\n{prose(sentence) or chr(92) + '&'}"
@@ -90,12 +67,6 @@ def rows(pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
 def bold(name: str) -> str:
     """Return a name as the term of a list."""
     return rf"\fB{escaped(name)}\fR"
-
-
-def first_sentence(text: str) -> str:
-    """Return what NAME says."""
-    paragraph = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
-    return re.split(r"(?<=[.:])\s", paragraph)[0].rstrip(".:")
 
 
 def dated() -> str:
@@ -107,31 +78,22 @@ def dated() -> str:
     return released[1] if released else ""
 
 
-def version() -> str:
-    """Return the version, which CMakeLists.txt declares."""
-    found = re.search(r"project\(palmette VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
-    return found[1] if found else ""
-
-
-def page(context: Any, subcommands: dict[str, str], others: list[str]) -> str:
-    """Return the page of a context's command, with its subcommands, a sentence each, and the names of other pages."""
-    command, path = context.command, context.command_path
-    main = path == "palmette"
-    options = [option for option in command.get_params(context) if option.param_type_name == "option"]
-    records = (record for option in options if (record := option.get_help_record(context)))
-    sections: list[tuple[str, Iterator[str]]] = [
-        ("NAME", iter([rf"{escaped(path.replace(' ', '-'))} \- {escaped(first_sentence(command.help))}"])),
-        ("SYNOPSIS", iter([f"{bold(path)} {escaped(' '.join(command.collect_usage_pieces(context)))}"])),
-        ("DESCRIPTION", paragraphs(command.help)),
-        ("OPTIONS", rows((term(names), sentence) for names, sentence in records)),
-        ("COMMANDS", rows((bold(name), sentence) for name, sentence in subcommands.items())),
-        ("ENVIRONMENT", rows(environment()) if main else iter(())),
+def written(page: Page) -> str:
+    """Return a command's page in roff."""
+    main = page.path == "palmette"
+    sections: list[tuple[str, Iterable[str]]] = [
+        ("NAME", [rf"{escaped(page.name)} \- {escaped(page.sentence)}"]),
+        ("SYNOPSIS", [f"{bold(page.path)} {escaped(page.usage)}"]),
+        ("DESCRIPTION", described(page.help)),
+        ("OPTIONS", rows((term(names), sentence) for names, sentence in page.options)),
+        ("COMMANDS", rows((bold(name), sentence) for name, sentence in page.subcommands.items())),
+        ("ENVIRONMENT", rows(environment()) if main else ()),
         ("FILES", rows((bold(name), sentence) for name, sentence in FILES if main)),
-        ("EXIT STATUS", rows((bold(number), sentence) for number, sentence in statuses(path))),
-        ("EXAMPLES", iter([literal(command.epilog.removeprefix("Example: "))] if command.epilog else ())),
-        ("SEE ALSO", iter([", ".join(rf"{bold(name.replace(' ', '-'))}(1)" for name in others)])),
+        ("EXIT STATUS", rows((bold(number), sentence) for number, sentence in page.statuses)),
+        ("EXAMPLES", [literal(page.example)] if page.example else ()),
+        ("SEE ALSO", [", ".join(rf"{bold(name.replace(' ', '-'))}(1)" for name in page.related)]),
     ]
-    lines = [f'.TH {escaped(path.replace(" ", "-").upper())} 1 "{dated()}" "palmette {version()}"']
+    lines = [f'.TH {escaped(page.name.upper())} 1 "{dated()}" "palmette {version()}"']
     for title, body in sections:
         text = "\n".join(body).removeprefix(".PP\n")
         lines += [f".SH {title}", text] if text else []
@@ -139,43 +101,10 @@ def page(context: Any, subcommands: dict[str, str], others: list[str]) -> str:
 
 
 def environment() -> Iterator[tuple[str, str]]:
-    """Yield the variables of settings.json with their defaults and sentences."""
-    for setting in json.loads((ROOT / "python/palmette/settings.json").read_text(encoding="utf-8"))["settings"]:
+    """Yield the variables with their defaults and sentences."""
+    for setting in settings():
         default = f" Default: {setting['default']}." if setting["default"] else ""
         yield bold(setting["name"]), setting["help"] + default
-
-
-def statuses(path: str) -> Iterator[tuple[str, str]]:
-    """Yield exit statuses and their meaning."""
-    if path in OF_WHAT_RUNS:
-        yield "any", "That of the command that was run."
-        yield from STATUS[2:]
-    else:
-        yield from STATUS
-
-
-def pages() -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each page."""
-    import click
-
-    from palmette.cli.group import cli
-    from palmette.cli.main import COMMANDS, UNDER, loaded
-
-    top = click.Context(cli, info_name="palmette", **cli.context_settings)
-    sentences = {name: row[2] for name, row in COMMANDS.items()}
-    yield "palmette", page(top, sentences, [f"palmette {name}" for name in COMMANDS])
-    found = [(name, loaded(*row[:2])) for name, row in COMMANDS.items()]
-    found += [(" ".join(words), loaded(*row)) for words, row in UNDER.items()]
-    for name, command in found:
-        context = click.Context(command, info_name=name, parent=top)
-        nested = command.commands if isinstance(command, click.Group) else {}
-        below = [f"palmette {name} {one}" for one in nested]
-        below += [f"palmette {' '.join(words)}" for words in UNDER if words[0] == name]
-        listed = {one: first_sentence(nested[one].help or "") + "." for one in nested}
-        yield context.command_path, page(context, listed, ["palmette", *below])
-        for one, subcommand in nested.items():
-            inner = click.Context(subcommand, info_name=one, parent=context)
-            yield inner.command_path, page(inner, {}, ["palmette", context.command_path])
 
 
 def main(arguments: list[str]) -> int:
@@ -188,7 +117,7 @@ def main(arguments: list[str]) -> int:
 
     folder = Path(arguments[0])
     names = {"bash": "palmette", "zsh": "_palmette", "fish": "palmette.fish"}
-    texts = {f"man1/{path.replace(' ', '-')}.1": text for path, text in pages()}
+    texts = {f"man1/{page.name}.1": written(page) for page in pages()}
     texts |= {f"completions/{shell}/{names[shell]}": script(shell) for shell in SHELLS}
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

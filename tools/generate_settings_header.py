@@ -6,6 +6,7 @@ Usage: generate_settings_header.py SETTINGS_JSON HEADER
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 TEMPLATE = """\
 // Made by tools/generate_settings_header.py from python/palmette/settings.json: change that file.
@@ -36,6 +37,9 @@ struct Renamed {{
 /// Former names of settings.
 inline constexpr std::array<Renamed, {renamed_count}> renamed = {{{{{renamed}}}}};
 
+/// Settings that can't stand in a file, for they belong to one run.
+inline constexpr std::array<std::string_view, {one_run_count}> of_one_run = {{{of_one_run}}};
+
 {names}
 
 }}  // namespace palmette::settings
@@ -52,8 +56,10 @@ def constant(variable: str) -> str:
     return variable.removeprefix("PALMETTE_").lower()
 
 
-def header(settings: list[dict[str, str]], prefixes: list[str], renamed: dict[str, str]) -> str:
+def header(declared: dict[str, Any]) -> str:
     """Return the text of the header."""
+    settings, prefixes, renamed = declared["settings"], declared["internal_prefixes"], declared["renamed"]
+    of_one_run = declared["of_one_run"]
     rows = [
         "    Setting{{{}, {}, {},\n            {}}},".format(
             *(quoted(s[key]) for key in ("name", "kind", "default", "help"))
@@ -67,6 +73,7 @@ def header(settings: list[dict[str, str]], prefixes: list[str], renamed: dict[st
         count=len(settings), rows="\n".join(rows), names="\n".join(names),
         prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)), renamed_count=len(renamed),
         renamed=", ".join(f"{{{quoted(old)}, {quoted(new)}}}" for old, new in renamed.items()),
+        one_run_count=len(of_one_run), of_one_run=", ".join(map(quoted, of_one_run)),
     )  # fmt: skip
 
 
@@ -74,7 +81,7 @@ def main(arguments: list[str]) -> int:
     """Read the declarations and write the header; touch it only when it changed."""
     source, target = Path(arguments[0]), Path(arguments[1])
     declared = json.loads(source.read_text(encoding="utf-8"))
-    text = header(declared["settings"], declared["internal_prefixes"], declared["renamed"])
+    text = header(declared)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return 0

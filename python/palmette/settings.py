@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal[
-    "flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "device_mpi", "algorithm"
-]
+    "flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "device_mpi", "algorithm",
+    "site", "joblog"
+]  # fmt: skip
 """What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%;
 level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; device_mpi auto, 0 or 1; report 0, 1 or a path
-that ends in .json; algorithm an algorithm's specification or `mpi`."""
+that ends in .json; algorithm an algorithm's specification or `mpi`; site 0 or a folder; joblog 0, syslog,
+syslog:/SOCKET or a path, a folder's too."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 
@@ -73,6 +75,10 @@ class Setting(NamedTuple):
             "share": "0 or a percentage such as 1%, at most 50%" if not _is_share(value) else "",
             "report": "0, 1 or a path that ends in .json"
             if value not in ("0", "1") and not value.endswith(".json")
+            else "",
+            "site": "0 or a folder that begins with /" if value != "0" and not value.startswith("/") else "",
+            "joblog": "0, syslog, syslog:/SOCKET or a path that begins with /"
+            if value not in ("0", "syslog") and not value.startswith(("/", "syslog:/"))
             else "",
         }.get(self.kind, "")
         if expected:
@@ -129,6 +135,11 @@ def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
 def renamed() -> dict[str, str]:
     """Return former names of settings with their present ones."""
     return dict(_file()["renamed"])
+
+
+def of_one_run() -> tuple[str, ...]:
+    """Return the settings that can't stand in a file, for they belong to one run."""
+    return tuple(_file()["of_one_run"])
 
 
 def unknown(environment: Mapping[str, str] | None = None) -> list[str]:

@@ -1,8 +1,17 @@
-"""Formatting of numbers: rates with decimal prefixes, sizes with binary ones, plurals."""
+"""Formatting of numbers: rates with decimal prefixes, sizes with binary ones, plurals; durations read."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import sys
+
 from palmette import _core
+
+_DURATIONS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_NUMBER = r"[0-9]+\.?[0-9]*"
+_UNIT = rf"(?:{'|'.join(_DURATIONS)})(?![a-z])"
 
 
 def rate_text(bytes_per_s: float | None) -> str:
@@ -29,13 +38,45 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {many}"
 
 
-def bytes_text(size_bytes: int) -> str:
-    """`0`, `1000`, `64K`, `2.3M`: exact where a unit divides it, else three digits from 10K on."""
+def bytes_text(size_bytes: float) -> str:
+    """`0`, `1000`, `64K`, `2.3M`: exact where that takes four digits, else three of them from 10K on; K is 1024."""
+    if not 0 <= size_bytes < 2**62:
+        return f"{size_bytes:.3g}"  # from a damaged file
+    size_bytes = round(size_bytes)
     exact = _core.format_size(size_bytes)
-    if not exact.isdigit() or size_bytes < 10_240:
+    if size_bytes < 10_240 or (not exact.isdigit() and len(exact) <= 5):
         return exact
-    for unit, length in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+    for unit, length in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
         if size_bytes >= length:
             value = size_bytes / length
             return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
     return exact
+
+
+class DurationError(ValueError):
+    """A text that is no duration."""
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds for a duration like 5ms, 90s, 20m (minutes, as 20min) or 1h30m. Raises DurationError."""
+    parts = re.findall(rf"({_NUMBER})\s*({_UNIT})\s*", text)
+    if not parts or re.fullmatch(rf"\s*(?:{_NUMBER}\s*{_UNIT}\s*)+", text) is None:
+        raise DurationError(
+            f"'{text}' is not a duration: write it like 5ms, 90s, 20m or 1h (ns, us, ms, s, m or min, h, d)"
+        )
+    return sum(float(number) * _DURATIONS[unit] for number, unit in parts)
+
+
+NARROWEST, WIDEST = 60, 80
+
+
+def text_width() -> int:
+    """Return the columns of text for people: those of the terminal, or of COLUMNS, between 60 and 80; else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit():
+        width = int(columns)
+    elif sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+    else:
+        width = WIDEST
+    return min(max(width, NARROWEST), WIDEST)

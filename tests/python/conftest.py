@@ -19,6 +19,7 @@ import pytest
 from palmette.cli.main import main
 from palmette.lab import Lab, LabError
 from palmette.lab.namespaces import check_can_build
+from palmette.settings_files import read_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,10 +56,12 @@ def bench_program() -> Callable[[str], ModuleType]:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's PALMETTE_ variables don't change what a test sees; the output is 80 columns wide."""
+    """A developer's PALMETTE_ variables and files don't change what a test sees; the output is 80 columns wide."""
     for name in list(os.environ):
         if name.startswith("PALMETTE_"):
             monkeypatch.delenv(name)
+    if read_files().files:
+        monkeypatch.setenv("PALMETTE_SITE", "0")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

@@ -92,7 +92,15 @@ def test_module_files_set_the_same_variables() -> None:
     assert tcl.startswith("#%Module")
     in_lua = set(re.findall(r'(?:_path|setenv)\("(\w+)"', lua))
     assert in_lua == set(re.findall(r"(?m)^\s*(?:\w+-path|setenv) (\w+)", tcl))
-    assert in_lua == {"PATH", "MANPATH", "CMAKE_PREFIX_PATH", "PKG_CONFIG_PATH", "PALMETTE_TOPOLOGY"}
+    assert in_lua == {
+        "PATH",
+        "MANPATH",
+        "CMAKE_PREFIX_PATH",
+        "PKG_CONFIG_PATH",
+        "PALMETTE_TOPOLOGY",
+        "PALMETTE_SITE",
+        "LD_PRELOAD",
+    }
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

@@ -31,6 +31,8 @@ from palmette.record.machine import seats_of
 from palmette.record.reading import RecordError, read_job
 from palmette.record.sums import sums_of
 from palmette.run import Choices, prepare, variables
+from palmette.settings_files import read_files, with_files
+from palmette.units import plural
 
 ALONE, PALMETTE = "alone", "palmette"
 """The MPI by itself, and with palmette as `palmette run` starts it."""
@@ -86,7 +88,8 @@ class ByCommand:
         words, environment = list(self.words), dict(os.environ)
         if settings is not None:
             try:
-                prepared = prepare(self.words, variables(Choices(), {**environment, **settings}), environment)
+                given = with_files({**environment, **settings}, read_files(environment))
+                prepared = prepare(self.words, variables(Choices(), given), environment)
             except RunError as error:
                 raise BenchError(str(error)) from None
             words, environment = list(prepared.command), {**environment, **prepared.environment}
@@ -127,7 +130,9 @@ class OnPlace:
     def name(self) -> str:
         """The program and its place."""
         where = (
-            f"{len(self.hosts)} ranks, {self.placement}" if isinstance(self.place, LabPlace) else self.place.description
+            f"{plural(len(self.hosts), 'rank')}, {self.placement}"
+            if isinstance(self.place, LabPlace)
+            else self.place.description
         )
         return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
 

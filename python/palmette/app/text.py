@@ -9,6 +9,7 @@ from palmette import _core
 from palmette.app.measure import Comparisons, Measured
 from palmette.draw.elements import BLUE, GRAY, INK, MUTED, document, text
 from palmette.measure.statistics import Ratio
+from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
 STRIP_HEIGHT = 26
@@ -47,7 +48,7 @@ def lines(found: Comparisons) -> list[str]:
 def _compared(found: Comparisons) -> str:
     if found.checker is not None:
         return f"outputs checked by {found.checker}"
-    line = f"{found.compared_numbers:,} numbers of the output compared"
+    line = f"{plural(found.compared_numbers, 'number')} of the output compared"
     if found.varying:
         line += f"; {found.varying:,} words change from run to run of the MPI alone"
     return line
@@ -85,7 +86,7 @@ def _function_lines(found: Comparisons) -> list[str]:
 
 def _link_lines(found: Comparisons) -> list[str]:
     shown = [
-        f"busiest link, {one.variant.name}: {one.recorded.busiest_link}, {one.recorded.busiest_bytes / 1e6:,.1f} MB"
+        f"busiest link, {one.variant.name}: {one.recorded.busiest_link}, {bytes_text(one.recorded.busiest_bytes)} bytes"
         + (f"\n  (and {one.recorded.uncounted:,} irregular collectives, not counted)" if one.recorded.uncounted else "")
         for one in found.variants
         if one.recorded and one.recorded.busiest_bytes is not None

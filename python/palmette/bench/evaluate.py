@@ -36,7 +36,8 @@ class Row:
     nonblocking calls, the share of their time that was overlapped with computation. `alone_loaded_multiple`,
     `palmette_loaded_multiple`: under background traffic, the median of each call's time over its loaded bound
     (loaded_bounds.py). `network_bound`: the bound where the topology's aggregators reduce on the way; `bound` is the
-    hosts' alone. `simulated`: `alone` is the best rival's time, which is called `rival`, and times are exact.
+    hosts' alone. `own_clocks`: hosts have no common clock, so that calls run from a barrier on and times are a little
+    low. `simulated`: `alone` is the best rival's time, which is called `rival`, and times are exact.
     """
 
     mpi: str
@@ -61,6 +62,7 @@ class Row:
     alone_loaded_multiple: float | None = None
     palmette_loaded_multiple: float | None = None
     network_bound: Limit | None = None
+    own_clocks: bool = False
 
     @property
     def is_variant(self) -> bool:
@@ -103,9 +105,13 @@ class Row:
     def trusted(self) -> bool:
         """Whether both times are bound by the emulated links, not by the machine: at least 10 ms and 5 times the floor.
 
-        A floor that wasn't measured doesn't count. Simulated times are always bound by the links.
+        A floor that wasn't measured doesn't count. Simulated times are always bound by the links; those of hosts with
+        clocks of their own don't stand against a bound.
         """
-        return self.simulated or all(
+        return self.simulated or (not self.own_clocks and self._takes_links_time())
+
+    def _takes_links_time(self) -> bool:
+        return all(
             time >= TRUSTED_FROM_S and (floor is None or time >= TRUSTED_ABOVE_FLOOR * floor)
             for time, floor in (
                 (self.alone.median_s, self.floor_alone_s),
@@ -162,8 +168,13 @@ def evaluate(run: Run) -> list[Row]:
     """Return the rows of a run: MPIs and placements, and collectives, in the order of their first measurement."""
     measured, floors = group(run.jobs, "measure"), group(run.jobs, "floor")
     bounds = network_bounds(run)
+    own_clocks = run.settings.get("clock", "shared") != "shared"
     return [
-        replace(_row(key, measured[key], [cell for _, cell in floors.get(key, [])]), network_bound=bounds.get(key[1:]))
+        replace(
+            _row(key, measured[key], [cell for _, cell in floors.get(key, [])]),
+            network_bound=bounds.get(key[1:]),
+            own_clocks=own_clocks,
+        )
         for key in in_order(measured)
     ]
 

@@ -9,6 +9,7 @@ from palmette.bench.results import LOADED, Kind, Run
 from palmette.bench.rivals import Rival
 from palmette.bench.settings import Settings
 from palmette.bench.variants import Variant
+from palmette.measure.errors import BenchError
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
 
@@ -50,14 +51,17 @@ class Planned:
         return what + kinds[self.kind]
 
 
-def plan_jobs(settings: Settings) -> list[Planned]:
+def plan_jobs(settings: Settings, brought: Installation | None = None) -> list[Planned]:
     """Return the jobs in order of execution: repetitions outermost, so that drift affects all MPIs alike; a loaded job
-    follows its quiet one.
+    follows its quiet one. `brought`: the MPI of the place, where others can't be chosen.
 
-    Raises MpiNotFoundError.
+    Raises MpiNotFoundError, BenchError.
     """
-    found = [mpi_install.find(name) for name in settings.mpis]
-    rivals = [(rival, mpi_install.find(rival.mpi)) for rival in settings.rivals]
+    found = [brought or mpi_install.find(name) for name in settings.mpis]
+    for rival in settings.rivals:
+        if brought is not None and rival.mpi != brought.name:
+            raise BenchError(f"the rival {rival.name} needs {rival.mpi}, and the launcher starts {brought.name}")
+    rivals = [(rival, brought or mpi_install.find(rival.mpi)) for rival in settings.rivals]
     kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
     states = (False, True) if settings.traffic else (False,)
     jobs: list[Planned] = []

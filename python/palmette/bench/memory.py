@@ -11,7 +11,6 @@ from palmette.measure.errors import BenchError
 from palmette.measure.job_output import error_line
 from palmette.measure.places import Place, program
 from palmette.mpi import install as mpi_install
-from palmette.mpi.abi import abi_of_launcher
 from palmette.mpi.install import Installation
 
 Memory = Literal["host", "cuda", "managed"]
@@ -32,7 +31,7 @@ def mpis_that_need_copies(
     """
     if memory == "host":
         return ()
-    return tuple(name for name in names if not _reads(mpi_install.find(name), memory, place, hosts, env))
+    return tuple(name for name in names if not _reads(place.mpi or mpi_install.find(name), memory, place, hosts, env))
 
 
 def _reads(mpi: Installation, memory: str, place: Place, hosts: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -53,8 +52,7 @@ def _arguments(memory: str) -> list[str]:
 def _trial(
     mpi: Installation, arguments: Sequence[str], place: Place, hosts: Sequence[str], env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    abi = abi_of_launcher(mpi.launcher)
-    without_cores = ["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', str(program(str(abi)))]
+    without_cores = ["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', str(program(mpi.abi))]
     done = place.run(mpi, hosts, [*without_cores, *arguments], dict(env), _TRIAL_S)
     if done.returncode == TIMED_OUT:
         return subprocess.CompletedProcess(done.args, TIMED_OUT, done.stdout, f"no end within {_TRIAL_S:.0f} s")

@@ -30,8 +30,7 @@ from palmette.measure.errors import BenchError
 from palmette.measure.job_output import error_line, watched, while_polling
 from palmette.measure.machine import describe_machine
 from palmette.measure.places import LabPlace, Place, program, read_topology
-from palmette.mpi.abi import Abi, abi_of_launcher, preload_library
-from palmette.mpi.install import Installation
+from palmette.mpi.abi import preload_library
 
 _ALONE_S = 1.0
 """The background traffic is measured for this long before a job starts under it."""
@@ -78,7 +77,7 @@ def measure(
     its error, and the next ones run. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
     """
     watcher = watcher or Watcher()
-    jobs = plan_jobs(settings) if jobs is None else jobs
+    jobs = plan_jobs(settings, place.mpi) if jobs is None else jobs
     for planned in jobs:  # fail before anything is measured
         _preload(planned, settings)
         place.place(planned.placement, settings.ppn, settings.ranks)
@@ -102,18 +101,12 @@ def measure(
     return run
 
 
-def _abi(mpi: Installation) -> Abi:
-    abi = abi_of_launcher(mpi.launcher)
-    assert abi is not None, "every MPI of mpi_install has a launcher of its own"
-    return abi
-
-
 def _preloads(planned: Planned, settings: Settings) -> bool:
     return settings.preload and planned.rival is None
 
 
 def _preload(planned: Planned, settings: Settings) -> dict[str, str]:
-    return {"LD_PRELOAD": str(preload_library(_abi(planned.mpi)))} if _preloads(planned, settings) else {}
+    return {"LD_PRELOAD": str(preload_library(planned.mpi.abi))} if _preloads(planned, settings) else {}
 
 
 def _check_rival(planned: Planned, place: Place) -> None:
@@ -136,7 +129,7 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
     mpi = planned.mpi
     job = Job(planned.name, mpi.version, planned.placement, planned.repeat, planned.kind, hosts)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="palmette-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-bench-", dir=place.folder) as folder:
         samples, report = Path(folder) / "samples.jsonl", Path(folder) / "report.json"
         env = {**_preload(planned, settings), "PALMETTE_REPORT": str(report)}
         if place.topology_path is not None:
@@ -155,7 +148,7 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
                 limit_s=planned.limit_s,
                 copies=planned.mpi.name in settings.copies,
             )
-        argv = [str(program(str(_abi(mpi)))), *arguments]
+        argv = [str(program(mpi.abi)), *arguments]
         with (
             _traffic(planned, settings, place, samples, job) as traffic,
             watched(samples, watcher.cells_done),
@@ -171,6 +164,9 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
     job.cells = output.cells
     job.passes = output.passes
     job.palmette_ranks = output.palmette_ranks
+    if place.mpi is not None and len(output.hosts) == len(hosts):
+        # A launcher may take other nodes for each of its jobs.
+        hosts = job.hosts = hosts if _same(output.hosts, hosts) else output.hosts
     preloaded = replace(settings, preload=_preloads(planned, settings))
     job.error = _complaint(done, output, preloaded, hosts) or _not_passed_through(job) or job.error
     if topology is not None and output.hosts:
@@ -304,9 +300,14 @@ def _complaint(
         loaded = f"{output.palmette_ranks} of {len(hosts)}"
         return f"the preload was loaded on {loaded} ranks only; the launcher drops LD_PRELOAD"
     named = [host for host in hosts if host != "localhost"]
-    if named and [host.split(".")[0] for host in output.hosts] != [host.split(".")[0] for host in hosts]:
+    if named and not _same(output.hosts, hosts):
         return "the ranks are not on the hosts that the placement says; the launcher placed them otherwise"
     return None
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether these are the same hosts, with their domains or without."""
+    return [host.split(".")[0] for host in one] == [host.split(".")[0] for host in other]
 
 
 def _not_passed_through(job: Job) -> str | None:

@@ -124,7 +124,11 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
         lines.append(f"buffers in memory of the kind: {memory}")
         if copies := run.settings.get("copies"):
             lines.append(f"alone can't read it: {', '.join(copies)}; MPI alone: with the program's own copies")
-    if any(row.bound for row in rows):
+    if rows and rows[0].own_clocks:
+        lines.append("Hosts have clocks of their own: calls run from a barrier on, and times are a little low.")
+        if any(row.bound for row in rows):
+            lines.append("bound: time in physical bounds, in brackets therefore.")
+    elif any(row.bound for row in rows):
         lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
         floor = "" if run.settings.get("floor") else " (not measured: --floor)"
         lines.append(f"times what it is with the link rates off{floor}.")

@@ -9,7 +9,7 @@ import click
 
 from palmette import _core
 from palmette.bound.reason import reason
-from palmette.units import bytes_text, rate_text
+from palmette.units import WIDEST, bytes_text, rate_text, text_width
 
 
 def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
             lines.append(f"{what}: none, {'nothing has to move' if _nothing_moves(terms) else 'nothing is known'}")
             continue
         text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
-        lines += click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
+        lines += click.wrap_text(text, width=text_width(), subsequent_indent="  ").splitlines()
     return lines
 
 
@@ -115,7 +115,7 @@ def size_lines(terms_of: Mapping[int, _core.BoundTerms], in_network: bool) -> li
         line
         for start, row in zip(table, rows, strict=True)
         for line in click.wrap_text(
-            f"{start}  {row[2]}".rstrip(), width=80, subsequent_indent=" " * width, preserve_paragraphs=False
+            f"{start}  {row[2]}".rstrip(), width=text_width(), subsequent_indent=" " * width, preserve_paragraphs=False
         ).splitlines()
     ]
 
@@ -148,6 +148,9 @@ def level_lines(terms: _core.BoundTerms) -> list[str]:
                 _time(level.latency_s) + ("" if level.crossed or not level.latency_s else "*"),
             )
         )
+    if text_width() < WIDEST:  # no columns without a value, and short heads
+        kept = [at for at in range(len(rows[1])) if any(row[at] for row in rows[2:])]
+        rows = [[row[at].replace("slowest", "worst") for at in kept] for row in rows]
     lines = aligned(rows, left=(0, 1))
     if any(level.latency_s and not level.crossed for level in terms.levels):
         lines.append("* no rank needs information from across this level")
@@ -197,14 +200,19 @@ def other_lines(terms: _core.BoundTerms) -> list[str]:
         else:
             text += "; the rate of memory is not known"
         lines.append(text)
-    return [part for line in lines for part in click.wrap_text(line, width=80, subsequent_indent="  ").splitlines()]
+    return [
+        part
+        for line in lines
+        for part in click.wrap_text(line, width=text_width(), subsequent_indent="  ").splitlines()
+    ]
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    """Columns of equal width, right-aligned but for those in `left`."""
+    """Columns of equal width, right-aligned but for those in `left`; closer together where the terminal is narrow."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= text_width() else " "
     return [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if column in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()

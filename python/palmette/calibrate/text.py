@@ -9,6 +9,7 @@ from rich.table import Table
 
 from palmette.calibrate.estimate import FEWEST, Estimate
 from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.steps import ROUND_S
 from palmette.calibrate.write import costs_of
 from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
@@ -25,8 +26,46 @@ def plan_line(measured: Measured) -> str:
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
         f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most,"
-        f" {FEWEST} rounds at least"
+        f" {FEWEST} rounds at least, which take {seconds_text(least_s(measured))} or more"
     )
+
+
+def least_s(measured: Measured) -> float:
+    """Return what the rounds that are always done take, if ranks answer at once."""
+    return FEWEST * ROUND_S * len(measured.steps)
+
+
+def overrun_line(measured: Measured) -> str | None:
+    """Return, after a first round, that FEWEST of them take longer than the budget; None where they don't."""
+    seconds = measured.seconds / measured.rounds * FEWEST
+    if measured.rounds != 1 or seconds <= measured.effort.budget_s:
+        return None
+    budget_s = measured.effort.budget_s
+    return f"{FEWEST} rounds, the least, need about {seconds:.0f} s here, more than the {budget_s:.0f} s of --budget"
+
+
+UNSURE = 0.5
+"""Errors above this share are said."""
+
+
+def unsure_lines(measured: Measured) -> list[str]:
+    """Return a remark for each level, and the memory, of which something is written that is hardly known."""
+    values: dict[str, dict[str, float]] = {}
+    for level in measured.levels:
+        if level.steps:
+            assert level.latency is not None and level.overhead is not None and level.stream is not None
+            values[level.plan.name or SAME_HOST] = {
+                "latency": level.latency.error,
+                "overhead": level.overhead.error,
+                "stream rate": level.stream.error,
+            }
+    values["memory"] = {"copies": measured.memory.copy.error, "reductions": measured.memory.reduce.error}
+    lines = []
+    for name, errors in values.items():
+        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > UNSURE]
+        if wide:
+            lines.append(f"{name}: {', '.join(wide)}, written all the same; give a longer --budget, or quieter hosts")
+    return lines
 
 
 def seconds_text(seconds: float) -> str:

@@ -27,7 +27,10 @@ SERVE_OPTIONS = {
 }
 
 
-@click.group(context_settings={"max_content_width": 80})
+@click.group(
+    epilog="Example: palmette aggregator status",
+    context_settings={"max_content_width": 80},
+)
 def command() -> None:
     """Reduce on the way: a daemon beside a switch, on a DPU or a spare host.
 

@@ -15,7 +15,7 @@ from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
 from palmette.bench.variants import PRESETS, parse_variant
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import Where, lab_or_spec
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.measure.errors import BenchError
@@ -38,8 +38,8 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 @click.option("--ignore", "ignored", multiple=True, metavar="REGEX", help="Lines of the output to leave out.")
 @click.option("--check", "checker", metavar="COMMAND", help="Gets the path of an output; status 0: it is right.")
 @click.option("--no-record", is_flag=True, help="Whole times alone: no runs with all MPI calls recorded.")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Run on this emulated cluster; COMMAND has no launcher then.")
-@click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
+@click.option("--lab", metavar="NAME|SPEC", help="A lab that is up, or one made for this; no launcher then.")
+@click.option("--lab-name", metavar="NAME", hidden=True)
 @click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks, without a launcher.")
 @click.option("--mpi", metavar="NAME", help="mpich, openmpi or impi, for a lab or local ranks.")
 @click.option("--placement", default="block", show_default=True, help="Of ranks on a lab.")
@@ -49,7 +49,7 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 @json_option
 def command(
     command_line: tuple[str, ...], rounds: int, extra: tuple[str, ...], topology: Path | None, tolerance: float,
-    ignored: tuple[str, ...], checker: str | None, no_record: bool, lab_spec: str | None, lab_name: str | None,
+    ignored: tuple[str, ...], checker: str | None, no_record: bool, lab: str | None, lab_name: str | None,
     local_ranks: int | None, mpi: str | None, placement: str, ranks: int | None, timeout: float, page_path: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -73,10 +73,9 @@ def command(
     if checker is not None and ignored:
         raise CliError("--check looks at the output itself; leave out --ignore")
     asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record)
-    with (
-        one_line_errors(),
-        _runner(command_line, topology, Where(lab_spec, lab_name, None, local_ranks), mpi, placement, ranks) as runner,
-    ):
+    spec, named = lab_or_spec(lab) if lab is not None else (None, None)
+    where = Where(spec, named or lab_name, None, local_ranks)
+    with one_line_errors(), _runner(command_line, topology, where, mpi, placement, ranks) as runner:
         compare(runner, variants, asked, page_path, as_json=as_json)
 
 
@@ -110,7 +109,7 @@ def compare(
 def _runner(
     words: Sequence[str], topology: Path | None, where: Where, mpi: str | None, placement: str, ranks: int | None
 ) -> Iterator[Runner]:
-    if where.lab_spec is None and where.lab_name is None and where.local_ranks is None:
+    if not where.named:
         if mpi is not None or ranks is not None or placement != "block":
             raise CliError("--mpi, --ranks and --placement are for --lab and --local; the command's launcher says them")
         yield ByCommand(words, topology)

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from palmette import _core
-from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
 from palmette.compose.bench_svg import svg
@@ -30,7 +30,7 @@ FASTEST = 5
 EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random:1"
 
 
-@click.command("compose", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.command("compose", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("compositions", default="broadcast,reduce")
 @click.option("--sizes", default="1M", show_default=True, help="Bytes of a block, or of the vector.")
 @click.option(
@@ -40,15 +40,13 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 @click.option(
     "--budget", default="1min", show_default=True, callback=duration, metavar="TIME", help="Time limit of tuning."
 )
-@click.option("--placement", "placements", default="block", show_default=True, help="Placements, separated by commas.")
+@click.option("--placement", "placements", help="Placements, separated by commas. [default: block]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
-@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks.")
+@place_options()
 @click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time for a composition.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time for a composition.")
 @click.option("--min-iterations", type=Whole(1), default=5, show_default=True, help="Rounds, at least.")
 @click.option("--max-iterations", type=Whole(1), default=200, show_default=True, help="At most.")
 @click.option(
@@ -62,11 +60,9 @@ def command(
     texts: tuple[str, ...],
     tune: bool,
     budget: float,
-    placements: str,
+    placements: str | None,
     mpis: str | None,
-    lab_spec: str | None,
-    lab_name: str | None,
-    local_ranks: int | None,
+    where: Where,
     ppn: int | None,
     ranks: int | None,
     root: int,
@@ -92,14 +88,15 @@ def command(
     with one_line_errors(), _one_line():
         chosen = parse_sizes(split(sizes))
         fixed = tuple(Named(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1))
-        where = Where(lab_spec, lab_name, None, local_ranks)
-        local = where.completed(None).is_local()
+        where = where.completed(None)
+        where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+        local = where.is_local()
         results: list[tuple[str, Cell]] = []
         with where.place(local=local) as place:
             jobs = [
                 (mpi, placement)
-                for placement in (("block",) if local else split_placements(placements))
-                for mpi in installations.chosen(mpis)
+                for placement in (("block",) if local else where.placements(placements or "block"))
+                for mpi in installations.on(place, mpis)
             ]
             cells = len(names) * len(chosen)
             for mpi, placement in jobs:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
-from palmette.cli.duration import duration
+from palmette.cli.duration import Seconds, duration
 from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
-from palmette.patterns.measure import ByLauncher, OnPlace, Runner, Settings, measure
+from palmette.patterns.measure import OnPlace, Runner, Settings, measure
 from palmette.patterns.rates import Measured
 from palmette.patterns.seats import Seats
 from palmette.patterns.svg import svg
@@ -26,20 +27,16 @@ from palmette.patterns.text import csv_text, table_lines, to_json
 EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node@100Mbit/s:2core"
 
 
-@click.command("pattern", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.command("pattern", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @click.option("--sizes", default="1M", show_default=True, help="Bytes a message, powers of 1024.")
-@click.option("--placement", "placements", default="block", show_default=True, help="Placements, separated by commas.")
+@click.option("--placement", "placements", help="Placements, separated by commas. [default: block]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
-@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks.")
-@click.option("--launcher", metavar="LINE", help="The line that starts your jobs: 'mpiexec -n 64 -hosts ...'.")
-@click.option("--abi", metavar="ABI", help="ABI of the launcher's MPI if undetected: mpich, ompi or abi.")
-@click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json for --launcher.")
+@place_options()
+@click.option("--launcher", metavar="LINE", hidden=True)
 @click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a pattern.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time a pattern.")
 @click.option("--min-iterations", type=Whole(1), default=10, show_default=True, help="Calls, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option(
@@ -51,14 +48,10 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 def command(
     patterns: tuple[str, ...],
     sizes: str,
-    placements: str,
+    placements: str | None,
     mpis: str | None,
-    lab_spec: str | None,
-    lab_name: str | None,
-    local_ranks: int | None,
+    where: Where,
     launcher: str | None,
-    abi: str | None,
-    topology: Path | None,
     ppn: int | None,
     ranks: int | None,
     seconds: float,
@@ -88,21 +81,12 @@ def command(
         forms = [parse(text) for text in patterns]
         chosen = parse_sizes(split(sizes))
         settings = Settings(seconds, min_iterations, max_iterations, timeout_s=timeout)
-        where = Where(lab_spec, lab_name, None, local_ranks)
-        if launcher is None and (abi is not None or topology is not None):
-            raise CliError("--abi and --topology belong to --launcher; leave them out or give it")
-        if launcher is not None:
-            if any(value is not None for value in (lab_spec, lab_name, local_ranks, mpis, ppn, ranks)):
-                raise CliError("--launcher says where to run and with which MPI; leave out what else names a place")
-            runners: Iterator[Runner] = iter(
-                [ByLauncher(launcher.split(), abi, topology, settings.job_timeout_s(len(forms)))]
-            )
-            results = _measured(runners, forms, chosen, settings, picture)
-        else:
-            local = where.completed(None).is_local()
-            with where.place(local=local) as place:
-                runners = _on_place(place, mpis, ("block",) if local else split_placements(placements), ppn, ranks)
-                results = _measured(runners, forms, chosen, settings, picture)
+        where = with_bare_line(where, tuple(shlex.split(launcher or ""))).completed(None)
+        where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+        local = where.is_local()
+        with where.place(local=local) as place:
+            asked = ("block",) if local else where.placements(placements or "block")
+            results = _measured(_on_place(place, mpis, asked, ppn, ranks), forms, chosen, settings, picture)
         if table is not None:
             write_file(table, csv_text(results), "--csv")
     if as_json:
@@ -125,7 +109,7 @@ def _one_line() -> Iterator[None]:
 def _on_place(
     place: Place, mpis: str | None, placements: tuple[str, ...], ppn: int | None, ranks: int | None
 ) -> Iterator[Runner]:
-    found = installations.chosen(mpis)
+    found = installations.on(place, mpis)
     for placement in placements:
         for mpi in found:
             yield OnPlace(place, mpi, placement, ppn, ranks)

@@ -55,7 +55,7 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
 
     Raises CliError when `resume` finds no run or no cell left, and what plan_jobs raises.
     """
-    jobs = plan_jobs(settings)
+    jobs = plan_jobs(settings, place.mpi)
     before = _run_to_resume(settings, place, store) if resume else None
     if before is not None:
         total = _count(jobs, settings)

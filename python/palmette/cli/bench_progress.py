@@ -10,6 +10,7 @@ from palmette.bench.results import Job
 from palmette.bench.runner import Watcher
 from palmette.bench.settings import Settings
 from palmette.cli.progress import Bar
+from palmette.units import plural
 
 
 class BenchProgress(Bar, Watcher):
@@ -44,5 +45,5 @@ class BenchProgress(Bar, Watcher):
     def job_ends(self, job: Job) -> None:
         """Report that the job is over, and its error."""
         if job.error or not self.is_shown:
-            outcome = job.error or f"{len(job.cells)} cells in {job.seconds:.0f} s"
+            outcome = job.error or f"{plural(len(job.cells), 'cell')} in {job.seconds:.0f} s"
             self._console.print(f"{self._label}: {outcome}", markup=False)

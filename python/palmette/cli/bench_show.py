@@ -29,7 +29,8 @@ def show_run(
     cells = side_cells(run)
     means = mean_speeds(cells)
     console.print(
-        f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}"
+        f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}",
+        markup=False,
     )
     pairs = pairs_of(rows)
     if side_by_side and cells:

@@ -11,7 +11,9 @@ from palmette.bench.settings import split
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
 from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import JobOptions, collective_argument, job_options, shared_option
+from palmette.cli.progress import Working
 from palmette.plan.contents import size_phrase
+from palmette.units import text_width
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
 MOST_LINES = 64
@@ -69,12 +71,13 @@ def command(
         given = [0] if collective == "barrier" else [_core.parse_size(size) for size in split(sizes) or ("",)]
         block_bytes = given[0]
         ports = _ports(ports_given, job)
-        terms_of = {
-            bytes_: _core.bound_terms(
-                job, collective, bytes_, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared
-            )
-            for bytes_ in given
-        }
+        with Working(f"looking for the limit of {job.size:,} ranks"):
+            terms_of = {
+                bytes_: _core.bound_terms(
+                    job, collective, bytes_, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared
+                )
+                for bytes_ in given
+            }
         terms = terms_of[block_bytes]
         if len(terms_of) > 1 and edges_of is not None:
             raise CliError("--edges shows the edges for one size; --size names several")
@@ -99,11 +102,13 @@ def command(
         emit_json(document)
         return
     if len(terms_of) > 1:
-        lines = click.wrap_text(f"{collective}, {described}", width=80).splitlines()
+        lines = click.wrap_text(f"{collective}, {described}", width=text_width()).splitlines()
         click.echo("\n".join([*lines, "", *size_lines(terms_of, in_network)]))
         return
     phrase = size_phrase(collective, block_bytes)
-    lines = click.wrap_text(f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=80).splitlines()
+    lines = click.wrap_text(
+        f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=text_width()
+    ).splitlines()
     limits = limit_lines(terms)
     if in_network:
         second = next(index for index, line in enumerate(limits) if line.startswith("bound where"))

@@ -9,9 +9,9 @@ import click
 
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json
+from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json, unsure_lines
 from palmette.calibrate.write import calibration_of, write_into
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.calibrate_progress import CalibrateProgress
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option
@@ -19,7 +19,6 @@ from palmette.cli.duration import duration
 from palmette.discover.run import discover
 from palmette.measure.jobs import JobCommand, running
 from palmette.mpi import install as mpi_install
-from palmette.mpi.abi import ABIS
 from palmette.topology import file as topology_file
 from palmette.topology.found import DiscoverError
 from palmette.topology.model import Topology
@@ -38,8 +37,9 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 
 
 @click.command(
+    cls=LineCommand,
     context_settings={"max_content_width": 80, "allow_interspersed_args": False},
-    epilog="Example: palmette calibrate --topology topology.json mpiexec -n 64 -f hosts",
+    epilog="Example: palmette calibrate --topology topology.json -- mpiexec -n 64 -f hosts",
 )
 @click.option(
     "--topology", type=click.Path(path_type=Path), metavar="FILE", help="What to calibrate. [default: the lab's]"
@@ -47,15 +47,11 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. [default: as read]"
 )
-@click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Run on a lab made for this.")
-@click.option("--spine-delay", callback=duration, metavar="TIME", help="That lab's top switch holds each frame: 5ms.")
-@click.option("-n", "--local", "local_ranks", type=Whole(1), metavar="RANKS", help="Run on this machine alone.")
+@place_options(spine_delay=True, topology=False)
 @click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI on these. [default: the first]")
-@click.option("--placement", default="block", show_default=True, help="Where ranks go on a lab.")
+@click.option("--placement", help="Where ranks go on a lab. [default: block]")
 @click.option("--ppn", type=Whole(1), help="Ranks a host on a lab. [default: its slots]")
 @click.option("--ranks", type=Whole(1), help="Ranks of the job on a lab. [default: all slots]")
-@click.option("--abi", type=click.Choice(ABIS), help="The MPI's ABI, for srun.")
 @click.option(
     "--target", default="5%", show_default=True, callback=_percent, help="Half of the 95 % interval to reach."
 )
@@ -63,19 +59,15 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once. [default on labs]")
 @click.option("--load", "loads", is_flag=True, help="Attribute missing bandwidth to other traffic: write loads.")
 @json_option
-@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="")
 def command(
     topology: Path | None,
     output: Path | None,
-    lab_name: str | None,
-    lab_spec: str | None,
-    spine_delay: float | None,
-    local_ranks: int | None,
+    where: Where,
     mpi: str | None,
-    placement: str,
+    placement: str | None,
     ppn: int | None,
     ranks: int | None,
-    abi: str | None,
     target: float,
     budget: float,
     one_at_a_time: bool,
@@ -86,15 +78,17 @@ def command(
     """Measure what messages cost on each level of a machine.
 
     LAUNCHER is the line that starts your jobs, without the program: mpiexec -n 64.
-    A few pairs of ranks represent each level of the topology: latency, overhead,
-    stream rate, and the capacity that flows share on an edge. Costs and their
-    errors are written into the topology; the file is replaced atomically.
+    Or the job runs on a lab, or on this machine alone. A few pairs of ranks
+    represent each level of the topology: latency, overhead, stream rate, and the
+    capacity that flows share on an edge. Costs and their errors are written into
+    the topology; the file is replaced atomically.
     """
-    asked = Asked(Where(lab_spec, lab_name, spine_delay, local_ranks), command_line, mpi, abi, placement, ppn, ranks)
+    where = with_bare_line(where, command_line)
+    asked = Asked(where, mpi, placement, ppn, ranks)
     with one_line_errors(), asked.job() as (job, place_topology):
         source = topology or place_topology
-        read, name = _read(source, local=local_ranks is not None)
-        target_file = _output(output, topology, place_topology if lab_name is not None else None)
+        read, name = _read(source, local=where.local_ranks is not None)
+        target_file = _output(output, topology, place_topology if where.lab_name is not None else None)
         effort = Effort(target, budget, at_once=not (one_at_a_time or job.shares_processors))
         errors.print(f"palmette calibrate: {job.description}", markup=False)
         measured, remarks = _calibrate(read, name, job, effort, loads=loads)
@@ -151,4 +145,4 @@ def _calibrate(
         measure(measured, session, progress)
     calibration = calibration_of(measured, session.job, layout)
     written = write_into(topology, measured, calibration, loads=loads)
-    return measured, written.remarks
+    return measured, [*unsure_lines(measured), *written.remarks]

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import click
 
 from palmette.cli import installations
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import EXAMPLE_LINE, Where
 from palmette.cli.common import CliError
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError, CalibrateError
@@ -40,10 +39,8 @@ class Asked:
     """The job as the command line defines it."""
 
     where: Where
-    command_line: Sequence[str]
     mpi: str | None = None
-    abi: str | None = None
-    placement: str = "block"
+    placement: str | None = None
     ppn: int | None = None
     ranks: int | None = None
 
@@ -53,30 +50,28 @@ class Asked:
 
         Raises CliError, and what `one_line_errors` takes.
         """
-        if self.command_line:
-            if self._names_place():
-                raise CliError(
-                    f"{self.command_line[0]} and a lab or local ranks are two places to run; give one of them"
-                )
-            yield by_launcher(self.command_line, self.abi, os.environ), None
-            return
-        if not self._names_place():
-            raise CliError(
-                "say where to run: the line that starts your jobs without a program (mpiexec -n 64)" + self._places()
+        where = self.where
+        if not where.named:
+            raise CliError(f"say where to run: the line that starts your jobs (-- {EXAMPLE_LINE}){self._places()}")
+        if not where.line and where.abi is not None:
+            raise CliError(f"--abi belongs to a launcher line (-- {EXAMPLE_LINE}); leave it out")
+        where = where.completed(None)
+        if where.line:
+            where.refuse_with_line(
+                {"--mpi": self.mpi, "--placement": self.placement, "--ppn": self.ppn, "--ranks": self.ranks}
             )
+            yield by_launcher(where.line, where.abi), None
+            return
         mpi = self._mpi()
-        with self.where.completed(None).place(local=self.where.local_ranks is not None) as place:
-            yield on_place(place, mpi, self.placement, self.ppn, self.ranks), place.topology_path
+        with where.place(local=where.local_ranks is not None) as place:
+            yield on_place(place, mpi, self.placement or "block", self.ppn, self.ranks), place.topology_path
 
     def _places(self) -> str:
         """The other places that the command accepts, as text."""
         known = {name for option in click.get_current_context().command.params for name in option.opts}
-        hints = ("--lab-name NAME", "--lab SPEC", "--local RANKS")
+        hints = ("--lab NAME|SPEC", "--local RANKS")
         places = [place for place in hints if place.split(" ")[0] in known]
         return "".join(f", {place}" for place in places[:-1]) + f" or {places[-1]}"
-
-    def _names_place(self) -> bool:
-        return any(value is not None for value in (self.where.lab_spec, self.where.lab_name, self.where.local_ranks))
 
     def _mpi(self) -> mpi_install.Installation:
         if self.mpi is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from palmette.calibrate.measure import Measured, Watcher
 from palmette.calibrate.steps import Step
-from palmette.calibrate.text import plan_line
+from palmette.calibrate.text import overrun_line, plan_line
 from palmette.cli.progress import Bar
 
 
@@ -26,7 +26,9 @@ class CalibrateProgress(Bar, Watcher):
         self.move(len(measured.sure), len(measured.steps), step.label)
 
     def round_ends(self, measured: Measured) -> None:
-        """Report the progress."""
+        """Report the progress, and a budget that can't be kept."""
+        if (told := overrun_line(measured)) is not None:
+            self._console.print(told, markup=False)
         if not self.is_shown:
             self._console.print(
                 f"round {measured.rounds}: {len(measured.sure)} of {len(measured.steps)} converged,"

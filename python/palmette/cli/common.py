@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from palmette.cli.meant import with_suggestion
 from palmette.cli.printable import printable
 from palmette.files import write_text as replace_text
 
@@ -60,7 +61,7 @@ class CliError(click.ClickException):
     """
 
     def __init__(self, message: str, *, status: int = 2) -> None:
-        super().__init__(printable(" ".join(message.split())))
+        super().__init__(printable(with_suggestion(" ".join(message.split()))))
         self.status = status
         context = click.get_current_context(silent=True)
         self.command_path = context.command_path if context is not None else "palmette"
@@ -115,11 +116,13 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def emit_json(value: object) -> None:
-    """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given.
+    """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given; in ASCII where
+    standard output can't have more.
 
     Raises ValueError for NaN and infinities, which JSON does not know.
     """
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = getattr(sys.stdout, "encoding", "") == "palmette-ascii"
+    click.echo(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

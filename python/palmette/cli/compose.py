@@ -9,15 +9,18 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import WIDTH, CliError, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
+    job_on,
     machine_option,
     make_machine,
     ordered_option,
     placement_option,
+    ppn_option,
     ranks_option,
     root_option,
 )
+from palmette.cli.progress import Working
 from palmette.compose.auto import Variant, ablation, predicted_s
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
@@ -45,6 +48,7 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @machine_option
 @click.option("--topology", metavar="FILE", help="A topology.json.")
 @placement_option("As for palmette plan.")
+@ppn_option
 @ranks_option
 @click.option(
     "--method",
@@ -88,14 +92,16 @@ def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_j
     try:
         asked = _ask(what, **options)
         if options["auto"]:
-            asked = _choose(asked, as_json)
+            asked = _choose(asked)
         if options["rank"] is not None:
             _show_rank(asked, options["rank"], as_json)
             return
-        plan = asked.factoring.plan(asked.composition, asked.job)
-        complaint = plan.verify()
-        if options["picture"] is not None:
-            write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
+        with Working(f"factoring for {asked.job.size:,} ranks") as working:
+            plan = asked.factoring.plan(asked.composition, asked.job)
+            working.now("verifying the plan")
+            complaint = plan.verify()
+            if options["picture"] is not None:
+                write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
     except (_core.Error, ComposeError, TooLargeError, TopologyError) as error:
         raise CliError(str(error)) from None
     if as_json:
@@ -150,6 +156,7 @@ def _ask(
     machine: str | None,
     topology: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     method: str,
     stripes: str,
@@ -163,8 +170,8 @@ def _ask(
     size_bytes = _core.parse_size(size)
     path = Path(what)
     is_file = path.suffix in (".json", ".py") or "/" in what
-    made = make_machine(machine, topology)
-    job = _core.Job(made, placement, ranks or 0) if made is not None else None
+    made = make_machine(machine, topology, ppn)
+    job = job_on(made, placement, ranks) if made is not None else None
     count = job.size if job is not None else ranks
     if count is None and hierarchy is not None:
         count = _ranks_of(hierarchy)
@@ -217,9 +224,9 @@ def _ranks_of(hierarchy: str) -> int | None:
     return max(groups, 1)
 
 
-def _choose(asked: _Asked, as_json: bool) -> _Asked:
-    with errors.status("factoring") as status:
-        variants = ablation(asked.composition, asked.job, None if as_json else lambda text: status.update(text))
+def _choose(asked: _Asked) -> _Asked:
+    with Working(f"factoring for {asked.job.size:,} ranks") as working:
+        variants = ablation(asked.composition, asked.job, working.now)
     return _Asked(asked.composition, asked.job, variants[-1].factoring, tuple(variants))
 
 

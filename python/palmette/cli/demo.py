@@ -35,7 +35,7 @@ from palmette.topology.model import Topology
 PLACEMENT = "random:1"
 
 
-@click.command(context_settings={"max_content_width": 80})
+@click.command(epilog="Example: palmette demo --folder first-look", context_settings={"max_content_width": 80})
 @click.option(
     "--folder",
     type=Folder(),

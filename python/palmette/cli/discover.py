@@ -5,26 +5,29 @@ from __future__ import annotations
 import io
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.discover.report import level_table, summary
+from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.mpi import install as mpi_install
-from palmette.mpi.abi import ABIS
+from palmette.settings_files import value_in_force
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
+from palmette.units import plural
 
 MEASUREMENT = "measurement"
 PROGRESS_S = 2.0
+IN_FORCE = "the one in force"
 
 
-class _FromCommand(click.Command):
+class _FromCommand(LineCommand):
     """Lets --from take one or two words, `--from KIND [ARGUMENT]`, which click's options can't.
 
     A word after KIND that is no option is its argument; both become `KIND:ARGUMENT`.
@@ -59,7 +62,8 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
     cls=_FromCommand,
     help=(
         "Find out how a cluster is wired and write it to topology.json.\n\n"
-        "--from may be repeated: the fabric comes from one source, the inside of its nodes from another.\n\n"
+        "--from may be repeated: the fabric comes from one source, the inside of its nodes from another. "
+        "--from measurement runs a job: behind -- the line that starts your jobs, or on a lab.\n\n"
         f"\b\nKinds of source:\n{_KINDS_HELP}"
     ),
     context_settings={"allow_interspersed_args": False},
@@ -69,41 +73,58 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
 @click.option(
     "-o",
     "--output",
-    default="topology.json",
-    show_default=True,
+    default=None,
     metavar="FILE",
-    help="Where to write; - is the screen.",
+    help="Where to write; - is the screen. [default: topology.json]",
+)
+@click.option(
+    "--refresh",
+    is_flag=False,
+    flag_value=IN_FORCE,
+    metavar="[FILE]",
+    help="Read the sources of FILE again and replace it. [default: the one in force]",
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
-@click.option("--lab-name", metavar="NAME", help="measurement: on the lab of that name that is up.")
+@place_options(local=None, topology=False)
 @click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="measurement: which MPI on the lab.")
-@click.option("--abi", type=click.Choice(ABIS), help="measurement: the MPI's ABI, for srun.")
 @json_option
-@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="")
 def command(
     sources: tuple[str, ...],
-    output: str,
+    output: str | None,
+    refresh: str | None,
     name: str | None,
-    lab_name: str | None,
+    where: Where,
     mpi: str | None,
-    abi: str | None,
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
     """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
+    if refresh is not None:
+        if sources or command_line or name or where.named or mpi or where.abi:
+            raise CliError("--refresh reads the sources that the file names; leave out all but -o and --json")
+        _refresh(refresh, output, as_json)
+        return
+    output = "topology.json" if output is None else output
     if not sources:
         raise CliError("no source given; for instance: palmette discover --from ibnetdiscover FILE -o topology.json")
     if as_json and output == "-":
         raise CliError("--json and -o - both want the screen; leave one of them out")
     kinds = [_split(source) for source in sources]
-    asked = Asked(Where(None, lab_name, None, None), command_line, mpi, abi)
-    if (command_line or lab_name is not None) and (MEASUREMENT, None) not in kinds:
-        raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {lab_name or command_line[0]}, or say so")
+    where = with_bare_line(where, command_line)
+    if where.named and (MEASUREMENT, None) not in kinds:
+        raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {where.named[0]}, or say so")
+    asked = Asked(where, mpi)
     try:
         ready = {MEASUREMENT: _measure(asked)} if (MEASUREMENT, None) in kinds else {}
         topology = discover(kinds, name, ready)
     except DiscoverError as error:
         raise CliError(str(error)) from None
+    _put(topology, output, as_json)
+
+
+def _put(topology: Topology, output: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Write the file and print the summary."""
     if output == "-":
         text = io.StringIO()
         topology.write(text)
@@ -115,9 +136,33 @@ def command(
     except OSError as error:
         raise CliError(f"can't write {output}: {error.strerror}; choose another file with -o") from None
     if as_json:
-        emit_json(_as_json(topology, output))
+        emit_json({**_as_json(topology, output), **(more or {})})
     else:
         click.echo("\n".join(summary(topology, output)))
+
+
+def _refresh(given: str, output: str | None, as_json: bool) -> None:
+    """Read a file's sources again; the file stays as it is where nothing has changed."""
+    from palmette.discover.refresh import refresh
+
+    path = given
+    if given == IN_FORCE:
+        path = value_in_force("PALMETTE_TOPOLOGY") or "topology.json"
+    if as_json and output == "-":
+        raise CliError("--json and -o - both want the screen; leave one of them out")
+    try:
+        found = refresh(path)
+    except DiscoverError as error:
+        raise CliError(str(error)) from None
+    told = {"changed": found.changed, "new_hosts": found.new_hosts, "gone_hosts": found.gone_hosts}
+    if found.changed or output is not None:
+        _put(found.topology, output or path, as_json, {**told, "remarks": found.remarks})
+    elif as_json:
+        emit_json({**_as_json(found.topology, path), **told, "remarks": found.remarks})
+    if not as_json:
+        click.echo(f"{path}: {found.sentence()}", err=output == "-")
+        for remark in found.remarks:
+            click.echo(f"{path}: {remark}", err=True)
 
 
 def _measure(asked: Asked) -> Found:
@@ -130,7 +175,7 @@ def _measure(asked: Asked) -> Found:
         nonlocal reported
         if time.monotonic() - reported > PROGRESS_S:
             reported = time.monotonic()
-            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs measured so far", err=True)
+            click.echo(f"palmette discover: {plural(hosts, 'host')}, {plural(pairs, 'pair')} measured so far", err=True)
 
     with one_line_errors(), asked.job() as (job, _):
         click.echo(f"palmette discover: {job.description}", err=True)
@@ -151,6 +196,7 @@ def _as_json(topology: Topology, output: str) -> dict[str, Any]:
         "hosts": sum(1 for _ in topology.machine.tree.hosts()),
         "levels": level_table(topology),
         "insides": document["machine"]["insides"],
+        "insides_missing": insides_missing(topology),
         "unnamed_adapters": len(topology.fabric.unnamed_adapters) if topology.fabric else 0,
         "sources": document["sources"],
         "left_out": document["left_out"],

@@ -13,14 +13,16 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, Whole, emit_json, json_option
-from palmette.cli.job_options import make_machine
+from palmette.cli.job_options import job_on, make_machine, ppn_option
+from palmette.cli.progress import Working
 from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
-from palmette.explain.text import cost_lines, decision_lines, force_lines, measured_lines, report_lines
+from palmette.explain.text import cost_lines, decision_lines, force_lines, gain_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
-from palmette.settings import SettingError, Value, values
+from palmette.settings import SettingError
+from palmette.settings_files import Value, value_in_force, values
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.errors import TuneError
 from palmette.tune.store import DEFAULT_PATH
@@ -52,6 +54,7 @@ def _one_line_errors() -> Iterator[None]:
     metavar="FORM",
     help="block, cyclic, random:SEED, hosts=... or a file.",
 )
+@ppn_option
 @click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all places]")
 @click.option("--mpi", type=click.Choice(tuple(mpi_install.NAMES)), help="[default: the first that is installed]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
@@ -77,6 +80,7 @@ def command(
     topology: str | None,
     machine: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     mpi: str | None,
     root: int,
@@ -96,14 +100,16 @@ def command(
     alltoallv or ibcast; SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are
     explained (palmette run --report run.json).
     """
-    path = table or os.environ.get("PALMETTE_TABLE") or None
+    path = table or value_in_force("PALMETTE_TABLE") or None
     with _one_line_errors():
         rules = _core.Table.from_file(path) if path else _core.Table.built_in()
         if report is not None:
             _explain_report(report, rules, path or BUILT_IN, not no_model, as_json)
             return
         settings = values()
-        asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, oversubscribed)
+        asked = _asked(
+            collective, size, _job(topology, machine, placement, ppn, ranks), mpi, root, ordered, oversubscribed
+        )
         asked = replace(
             asked,
             shared_memory=_is_on("shared", settings),
@@ -112,9 +118,11 @@ def command(
         )
         name = path or BUILT_IN
         on = _is_on("enable", settings)
-        decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
-        known = [] if no_model else costs(asked, decision.algorithm)
-        measured = figures(asked, store)
+        with Working("looking through the table") as working:
+            decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
+            working.now(f"predicting the alternatives for {asked.job.size:,} ranks; --no-model leaves that out")
+            known = [] if no_model else costs(asked, decision.algorithm)
+            measured = figures(asked, store)
     if as_json:
         emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))
         return
@@ -124,13 +132,14 @@ def command(
     click.echo("\n".join(lines))
 
 
-def _job(topology: str | None, machine: str | None, placement: str, ranks: int | None) -> _core.Job:
-    from_environment = None if machine is not None else os.environ.get("PALMETTE_TOPOLOGY") or None
-    made = make_machine(machine, topology if topology is not None else from_environment)
+def _job(topology: str | None, machine: str | None, placement: str, ppn: int | None, ranks: int | None) -> _core.Job:
+    from_environment = None if machine is not None else value_in_force("PALMETTE_TOPOLOGY") or None
+    made = make_machine(machine, topology if topology is not None else from_environment, ppn)
     if made is not None:
-        return _core.Job(made, placement, ranks or 0)
-    if placement != "block":
-        raise CliError("--placement needs a machine; name one with --topology or --machine")
+        return job_on(made, placement, ranks)
+    if placement != "block" or ppn is not None:
+        given = "--placement" if placement != "block" else "--ppn"
+        raise CliError(f"{given} needs a machine; name one with --topology or --machine")
     # As a run without a topology on this host alone would find it.
     count = ranks or max(2, os.cpu_count() or 2)
     return _core.Job.from_groups(["node"], [[0]] * count)
@@ -174,11 +183,11 @@ def _is_on(key: str, settings: Sequence[Value]) -> bool:
 
 
 def _forced(settings: Sequence[Value]) -> dict[str, str]:
-    """What the environment forces, as `palmette run` would pass it on."""
+    """What the environment and files force, as `palmette run` would pass it on."""
     return {
         value.setting.key: value.text
         for value in settings
-        if value.setting.kind == "algorithm" and value.origin == "environment"
+        if value.setting.kind == "algorithm" and value.origin != "default"
     }
 
 
@@ -206,8 +215,11 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
 
 
 def _explain_report(path: Path, rules: _core.Table, name: str, model: bool, as_json: bool) -> None:
-    rows, notes = explain(read_report(path), rules, name, model)
+    report = read_report(path)
+    with Working("predicting each call of the report"):
+        rows, notes = explain(report, rules, name, model)
     if as_json:
-        emit_json({"report": str(path), "rows": [asdict(row) for row in rows], "notes": notes})
+        gain = report.get("gain")  # reports of earlier versions have none
+        emit_json({"report": str(path), "gain": gain, "rows": [asdict(row) for row in rows], "notes": notes})
         return
-    click.echo("\n".join(report_lines(rows, notes)))
+    click.echo("\n".join([*gain_lines(report), *report_lines(rows, notes)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,12 +9,14 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, Folder, Whole, emit_json, json_option
+from palmette.cli.job_options import job_on, make_machine, ppn_option
 from palmette.export.make import FORMS, make_exports
 from palmette.export.match import Export
 from palmette.export.mpich_defaults import NoDefaultsError
 from palmette.export.text import export_lines
 from palmette.files import write_text
 from palmette.mpi.install import MpiNotFoundError
+from palmette.settings_files import value_in_force
 
 EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --placement block -o tuning"
 
@@ -33,6 +34,7 @@ EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --pla
 @click.option("--machine", metavar="SPEC", help="A synthetic machine instead: 2leaf:4node:2core.")
 @click.option("--placement", metavar="FORM", help="block, cyclic, random:SEED, or a file with one host a line.")
 @click.option("--hosts", metavar="A,B,...", help="The host of rank 0, 1, ... instead of a placement.")
+@ppn_option
 @click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places, or the hosts named.")
 @click.option("--table", metavar="FILE", help="A decision table. [default: PALMETTE_TABLE, else the built-in one]")
 @click.option("--commutative", is_flag=True, help="The program's own operations all commute: take more of Open MPI's.")
@@ -44,6 +46,7 @@ def command(
     machine: str | None,
     placement: str | None,
     hosts: str | None,
+    ppn: int | None,
     ranks: int | None,
     table: str | None,
     commutative: bool,
@@ -57,7 +60,7 @@ def command(
     describes the contents of each form.
     """
     try:
-        job = _job(topology, machine, placement, hosts, ranks)
+        job = _job(topology, machine, placement, hosts, ppn, ranks)
         exports = make_exports(FORMS if form == "all" else (form,), _table(table), job, commutative=commutative)
     except (_core.Error, MpiNotFoundError, NoDefaultsError) as error:
         raise CliError(str(error)) from None
@@ -71,18 +74,23 @@ def command(
 
 
 def _job(
-    topology: str | None, machine: str | None, placement: str | None, hosts: str | None, ranks: int | None
+    topology: str | None,
+    machine: str | None,
+    placement: str | None,
+    hosts: str | None,
+    ppn: int | None,
+    ranks: int | None,
 ) -> _core.Job:
-    if (topology is None) == (machine is None):
+    made = None if topology is not None and machine is not None else make_machine(machine, topology, ppn)
+    if made is None:
         raise CliError(f"name the cluster with --topology or --machine, one of them; for instance: {EXAMPLE}")
     if placement is not None and hosts is not None:
         raise CliError("--placement and --hosts both say where ranks are; leave one of them out")
-    made = _core.Machine.from_file(topology) if topology is not None else _core.Machine.synthetic(machine or "")
-    return _core.Job(made, f"hosts={hosts}" if hosts else placement or "block", ranks or 0)
+    return job_on(made, f"hosts={hosts}" if hosts else placement or "block", ranks)
 
 
 def _table(path: str | None) -> _core.Table:
-    chosen = path or os.environ.get("PALMETTE_TABLE", "")
+    chosen = path or value_in_force("PALMETTE_TABLE")
     return _core.Table.from_file(chosen) if chosen else _core.Table.built_in()
 
 

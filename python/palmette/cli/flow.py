@@ -25,6 +25,7 @@ from palmette.flow.svg import svg
 from palmette.plan.choice import Chosen, NothingChosenError, choose
 from palmette.plan.contents import size_phrase
 from palmette.plan.request import about_steps, details_of
+from palmette.units import text_width
 
 EXAMPLE = 'palmette flow gather --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement cyclic --size 64K'
 MOST_STEPS = 20_000_000
@@ -115,7 +116,7 @@ def command(
         return
     text = head_lines(collective, chosen, described + (f", {phrase}" if phrase else ""))
     if loaded is not None:
-        text += click.wrap_text(f"loaded: {traffic}", width=80).splitlines()
+        text += click.wrap_text(f"loaded: {traffic}", width=text_width()).splitlines()
     text += ["", *lines(quiet, loaded)]
     if picture is not None:
         text += ["", f"wrote {picture}"]

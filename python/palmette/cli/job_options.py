@@ -11,8 +11,9 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, Whole
+from palmette.cli.level_names import note_levels
 from palmette.plan.choice import Chosen
-from palmette.units import plural
+from palmette.units import plural, text_width
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,6 +24,9 @@ machine_option = click.option(
 )
 topology_option = click.option("--topology", metavar="FILE", help="A topology.json instead.")
 ranks_option = click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places.")
+ppn_option = click.option(
+    "--ppn", type=Whole(1), metavar="N", help="Places a host, where the topology has hosts only. [default: 1]"
+)
 root_option = click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 algorithm_option = click.option(
     "--algorithm", metavar="NAME[:KEY=VALUE,...]", help="Default: what the decision table chooses."
@@ -82,10 +86,11 @@ class JobOptions:
     placement: str
     ranks: int | None
     root: int
+    ppn: int | None = None
 
     def job(self, example: str) -> _core.Job:
         """Return the job. Raises CliError, with `example` where no machine is named, and _core.Error."""
-        return make_job(self.machine, self.topology, self.placement, self.ranks, example)
+        return make_job(self.machine, self.topology, self.placement, self.ranks, example, self.ppn)
 
     def phrase(self, job: _core.Job, collective: str) -> str:
         """`16 ranks on 8 nodes, 3 leaves, placed random:1, root 3 on h3`."""
@@ -97,20 +102,21 @@ class JobOptions:
 
 
 def job_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --machine, --topology, --placement, --ranks and --root to a command, whose parameter `where` they become."""
+    """Add --machine, --topology, --placement, --ppn, --ranks and --root to a command: its parameter `where`."""
 
     @wraps(function)
     def command(
-        *, machine: str | None, topology: str | None, placement: str, ranks: int | None, root: int, **others: Any
-    ) -> None:
-        function(where=JobOptions(machine, topology, placement, ranks, root), **others)
+        *, machine: str | None, topology: str | None, placement: str, ppn: int | None, ranks: int | None, root: int,
+        **others: Any,
+    ) -> None:  # fmt: skip
+        function(where=JobOptions(machine, topology, placement, ranks, root, ppn), **others)
 
-    for option in (root_option, ranks_option, placement_option(), topology_option, machine_option):
+    for option in (root_option, ranks_option, ppn_option, placement_option(), topology_option, machine_option):
         command = option(command)
     return command
 
 
-def make_machine(machine: str | None, topology: str | None) -> _core.Machine | None:
+def make_machine(machine: str | None, topology: str | None, ppn: int | None = None) -> _core.Machine | None:
     """Return the machine that --machine or --topology names, None where neither is given.
 
     Raises CliError for both of them, and _core.Error with what is wrong in one.
@@ -118,20 +124,61 @@ def make_machine(machine: str | None, topology: str | None) -> _core.Machine | N
     if machine is not None and topology is not None:
         raise CliError("--machine and --topology both name a machine; leave one of them out")
     if machine is not None:
-        return _core.Machine.synthetic(machine)
-    return _core.Machine.from_file(topology) if topology is not None else None
+        made = _core.Machine.synthetic(machine)
+        note_levels(machine)
+    elif topology is not None:
+        made = _core.Machine.from_file(topology)
+    else:
+        return None
+    return made if ppn is None else with_places(made, ppn)
 
 
-def make_job(machine: str | None, topology: str | None, placement: str, ranks: int | None, example: str) -> _core.Job:
+def with_places(machine: _core.Machine, ppn: int) -> _core.Machine:
+    """Return the machine with `ppn` places on each host of which it knows none. Raises CliError where it knows all."""
+    document = machine.to_json()
+    bare = [host for host in _hosts_of(document["tree"]) if "inside" not in host and host.get("slots", 1) == 1]
+    if not bare:
+        places = sorted(set(machine.slots))
+        known = f"{places[0]}" if len(places) == 1 else f"{places[0]} to {places[-1]}"
+        raise CliError(f"--ppn {ppn} is for hosts whose inside is unknown; these have {known} places: leave it out")
+    for host in bare:
+        host["slots"] = ppn
+    return _core.Machine.from_json(document)
+
+
+def _hosts_of(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    groups, hosts = [tree], []
+    while groups:
+        group = groups.pop()
+        if group.get("level") == "node":
+            hosts.append(group)
+        else:
+            groups += group.get("children", ())
+    return hosts
+
+
+def job_on(machine: _core.Machine, placement: str, ranks: int | None) -> _core.Job:
+    """Return the job of so many ranks. Raises _core.Error, CliError where ranks don't fit for want of places."""
+    try:
+        return _core.Job(machine, placement, ranks or 0)
+    except _core.Error as error:
+        if "don't fit" in str(error) and set(machine.slots) == {1}:
+            raise CliError(f"{error}, one for each host, as no inside of hosts is known; add --ppn N") from None
+        raise
+
+
+def make_job(
+    machine: str | None, topology: str | None, placement: str, ranks: int | None, example: str, ppn: int | None = None
+) -> _core.Job:
     """Return the job that the options name. Raises CliError, and _core.Error with what is wrong in them."""
-    made = make_machine(machine, topology)
+    made = make_machine(machine, topology, ppn)
     if made is None:
         raise CliError(f"no machine given; name one with --machine or --topology, for instance: {example}")
-    return _core.Job(made, placement, ranks or 0)
+    return job_on(made, placement, ranks)
 
 
 def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:
     """Return what is planned, why with that algorithm where it wasn't named, and `facts`, in 80 columns."""
     reason = [] if chosen.reason.startswith("named") else [chosen.reason]
     lines = [f"{collective}, algorithm {chosen.algorithm}", *reason, *facts]
-    return [part for line in lines for part in click.wrap_text(line, width=80).splitlines()]
+    return [part for line in lines for part in click.wrap_text(line, width=text_width()).splitlines()]

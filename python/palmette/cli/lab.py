@@ -11,18 +11,24 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
-from rich.table import Table
 
-from palmette.cli.common import CliError, Whole, console, emit_json, json_option
+from palmette.cli.bench_place import lab_or_spec
+from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.cli.lab_here import be_root
-from palmette.lab import Lab, LabError, aggregators, build, state
+from palmette.cli.lab_status import describe, status
+from palmette.cli.level_names import note_levels
+from palmette.cli.printable import printable
+from palmette.cli.progress import Working
+from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
 from palmette.lab.running import TIMED_OUT
+from palmette.lab.with_palmette import served
 from palmette.measure.places import free_lab_name
 from palmette.mpi import install as mpi_install
+from palmette.mpi.errors import RunError
 from palmette.mpi.launch import LaunchError
 from palmette.topology.placement import PlacementError
 from palmette.units import plural
@@ -34,20 +40,24 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def _errors_in_one_line() -> Iterator[None]:
     try:
         yield
-    except (LabError, LaunchError, PlacementError, mpi_install.MpiNotFoundError) as error:
+    except (LabError, LaunchError, PlacementError, RunError, mpi_install.MpiNotFoundError) as error:
         raise CliError(str(error)) from error
 
 
 @contextmanager
-def _lab(spec: str | None, name: str) -> Iterator[Lab]:
-    """Give the lab called `name`, or one of `spec` that ends with the context."""
-    if spec is None:
+def _lab(text: str | None, name: str) -> Iterator[Lab]:
+    """Give the lab called `name`, the one that `text` names, or one of that SPEC that ends with the context."""
+    if text is None:
         yield Lab.attach(name)
         return
     if name != DEFAULT_NAME:
-        raise CliError(f"--lab brings up a lab of its own, and --name {name} is another: give one of them")
+        raise CliError(f"--lab {text} and --name {name} name different labs; give one of them")
+    spec, named = lab_or_spec(text)
+    if named is not None:
+        yield Lab.attach(named)
+        return
     be_root()
-    with Lab.up(spec, name=free_lab_name("run")) as lab:
+    with Lab.up(spec or text, name=free_lab_name("run")) as lab:
         yield lab
 
 
@@ -57,7 +67,10 @@ def _name_option(function: _F) -> _F:
     )(function)
 
 
-@click.group(context_settings={"max_content_width": 80})
+@click.group(
+    epilog="Example: palmette lab run --lab 2leaf:2node:2core --mpi mpich -- ./app",
+    context_settings={"max_content_width": 80},
+)
 def command() -> None:
     """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
 
@@ -65,7 +78,11 @@ def command() -> None:
     """
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(
+    short_help="Build a cluster.",
+    epilog='Example: palmette lab up "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --lifetime 20m',
+    context_settings={"max_content_width": 80},
+)
 @click.argument("spec")
 @_name_option
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
@@ -73,7 +90,7 @@ def command() -> None:
     "--lifetime",
     callback=duration,
     metavar="TIME",
-    default=f"{DEFAULT_LIFETIME_S:.0f}s",
+    default=f"{DEFAULT_LIFETIME_S / 3600:g}h",
     show_default=True,
     help="When the lab ends by itself.",
 )
@@ -86,17 +103,19 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     daemons.
     """
     with _errors_in_one_line():
-        lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
+        note_levels(spec)
+        with Working(f"building the lab '{name}'"):
+            lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
     if as_json:
-        emit_json(_describe(lab))
+        emit_json(describe(lab))
         return
     slots = sum(host.slots for host in lab.state.hosts)
     combined = f", {plural(len(lab.aggregators), 'aggregator')}" if lab.aggregators else ""
-    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {slots} slots{combined}")
+    click.echo(f"lab '{name}' is up: {plural(len(lab.hosts), 'host')}, {plural(slots, 'slot')}{combined}")
     click.echo(f"topology: {lab.topology_path}")
 
 
-@command.command(context_settings={"max_content_width": 80})
+@command.command(epilog="Example: palmette lab down --all", context_settings={"max_content_width": 80})
 @_name_option
 @click.option("--all", "everything", is_flag=True, help="Every lab, dead ones included.")
 @json_option
@@ -114,24 +133,48 @@ def down(name: str, everything: bool, as_json: bool) -> None:
         click.echo("no lab was up" if everything else f"the lab '{name}' was not up")
 
 
-@command.command(context_settings={"max_content_width": 80, "ignore_unknown_options": True})
+class _RunCommand(click.Command):
+    """Accepts --report with or without a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Join `--report` and a file that ends in .json; a lone `--report` asks for the text."""
+        end = args.index("--") if "--" in args else len(args)
+        words = list(args[:end])
+        for at in reversed([at for at, word in enumerate(words) if word == "--report"]):
+            has_file = at + 1 < len(words) and words[at + 1].endswith(".json")
+            words[at : at + 1 + has_file] = [f"--report={words[at + 1] if has_file else 1}"]
+        return super().parse_args(ctx, [*words, *args[end:]])
+
+
+@command.command(
+    cls=_RunCommand,
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True},
+    epilog="Example: palmette lab run --lab 4node@100Mbit/s --mpi mpich --palmette --report -- ./app",
+)
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Bring up this cluster for the run alone, also without root.")
+@click.option("--lab", metavar="NAME|SPEC", help="A lab that is up, or one for this run alone, also without root.")
 @_name_option
 @click.option("--mpi", required=True, type=click.Choice(list(mpi_install.NAMES)), help="Which MPI starts it.")
+@click.option("--palmette", "with_palmette", is_flag=True, help="With palmette, which knows the lab's wiring.")
+@click.option(
+    "--report", metavar="[FILE.json]", help="The same, and tell at the end what was served and why; or write it."
+)
 @placement_option()
 @click.option("--ppn", type=Whole(1), help="Slots a host, instead of the machine's.")
 @click.option("-n", "ranks", type=Whole(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
-@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=duration, metavar="TIME")
+@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S / 60:g}m", show_default=True, callback=duration, metavar="TIME",
+              help="End the job after this time.")  # fmt: skip
 @click.option("--print", "only_print", is_flag=True, help="Show the command, don't run it.")
 @json_option
 def run(
     argv: tuple[str, ...],
-    lab_spec: str | None,
+    lab: str | None,
     name: str,
     mpi: str,
+    with_palmette: bool,
+    report: str | None,
     placement: str,
     ppn: int | None,
     ranks: int | None,
@@ -141,28 +184,38 @@ def run(
     only_print: bool,
     as_json: bool,
 ) -> None:
-    """Run an MPI program on the cluster.
+    """Run an MPI program on the cluster: by the MPI alone, or with palmette.
 
     The exit status is mpiexec's, or 124 at the time limit. With --json the output is captured and printed at the end.
     """
     env = dict(_assignment(text) for text in assignments)
-    with _errors_in_one_line(), _lab(lab_spec, name) as lab:
-        hosts = lab.place(placement, ppn=ppn, ranks=ranks)
+    with _errors_in_one_line(), _lab(lab, name) as on:
+        hosts = on.place(placement, ppn=ppn, ranks=ranks)
+        how = served(
+            mpi_install.find(mpi), len(hosts), argv, env, on.topology_path,
+            palmette=with_palmette or report is not None, report=report,
+        )  # fmt: skip
+        for warning in how.warnings:
+            click.echo(f"palmette lab run: warning: {printable(warning)}", err=True)
+        if not how.preloaded and not only_print:
+            click.echo(
+                "palmette lab run: by the MPI alone; --palmette runs it with palmette, --report tells why", err=True
+            )
         if only_print:
-            words = lab.command(mpi, hosts, argv, env, options)
+            words = on.command(mpi, hosts, argv, how.variables, options)
             if as_json:
                 emit_json({"command": words, "hosts": hosts})
             else:
                 click.echo(shlex.join(words))
             return
         started = time.monotonic()
-        done = lab.run(
+        done = on.run(
             argv,
             mpi=mpi,
             placement=placement,
             ppn=ppn,
             ranks=ranks,
-            env=env,
+            env=how.variables,
             options=options,
             timeout_s=timeout,
             capture=as_json,
@@ -184,7 +237,10 @@ def run(
 
 
 @command.command(
-    "exec", context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False}
+    "exec",
+    short_help="Run a command on one host.",
+    epilog="Example: palmette lab exec h0 ip addr",
+    context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @_name_option
 @click.argument("host")
@@ -196,108 +252,11 @@ def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
     os.execv(words[0], words)  # noqa: S606 - the terminal and its signals are the command's
 
 
-@command.command(context_settings={"max_content_width": 80})
-@_name_option
-@json_option
-def status(name: str, as_json: bool) -> None:
-    """Show hosts, aggregators, addresses, rates and uptime.
-
-    Status 1 when the lab is not up.
-    """
-    directory = state.lab_directory(name)
-    found = state.read_state(directory)
-    if found is None or not found.is_alive():
-        if as_json:
-            emit_json({"name": name, "up": False})
-        else:
-            left = "; `palmette lab down` removes what a dead one left" if directory.exists() else ""
-            click.echo(f"the lab '{name}' is not up{left}")
-        click.get_current_context().exit(1)
-    with _errors_in_one_line():
-        lab = Lab.attach(name)
-    if as_json:
-        emit_json(_describe(lab))
-    else:
-        _print(lab)
-
-
-def _describe(lab: Lab) -> dict[str, object]:
-    """Return what `--json` prints of a lab."""
-    known = lab.state
-    directory = state.lab_directory(known.name)
-    return {
-        "name": known.name,
-        "up": True,
-        "spec": known.spec,
-        "spine_delay_s": known.spine_delay_s,
-        "uptime_s": lab.uptime_s,
-        "lifetime_s": known.lifetime_s,
-        "keeper_pid": known.keeper_pid,
-        "topology": str(lab.topology_path),
-        "hosts": [{"name": host.name, "address": host.address, "slots": host.slots} for host in known.hosts],
-        "ports": lab.ports,
-        "aggregators": [
-            {
-                "name": one.name,
-                "switch": one.switch,
-                "address": f"{one.address}:{aggregators.PORT}",
-                "pid": lab.daemon_pid(one.name),
-                "status": str(aggregators.status_path(directory, one.name)),
-                "log": str(aggregators.log_path(directory, one.name)),
-            }
-            for one in known.aggregators
-        ],
-        "aggregator_token": str(lab.token_path) if lab.token_path else None,
-        "link_bits_per_s": known.rates,
-        "limits": known.limits,
-    }
-
-
-def _print(lab: Lab) -> None:
-    known = lab.state
-    delay = f", top switch delays {known.spine_delay_s * 1e3:g} ms" if known.spine_delay_s else ""
-    left = max(0.0, known.lifetime_s - lab.uptime_s)
-    click.echo(f"lab '{known.name}': {known.spec}{delay}")
-    for limit in known.limits:
-        click.echo(f"limited: {limit}")
-    click.echo(f"up for {lab.uptime_s:.0f} s, ends by itself in {left:.0f} s; topology: {lab.topology_path}")
-    table = Table(box=None, pad_edge=False)
-    for heading in ("host", "address", "slots", "link", "behind"):
-        table.add_column(heading)
-    for host, path in zip(known.hosts, lab.paths(), strict=True):
-        behind = " < ".join(f"{group} ({_rate(known.rates.get(group))})" for group in path)
-        table.add_row(host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind)
-    console.print(table)
-    if known.aggregators:
-        _print_aggregators(lab)
-
-
-def _print_aggregators(lab: Lab) -> None:
-    known = lab.state
-    table = Table(box=None, pad_edge=False)
-    for heading in ("aggregator", "address", "link", "at", "daemon"):
-        table.add_column(heading)
-    for one in known.aggregators:
-        pid = lab.daemon_pid(one.name)
-        daemon = f"process {pid}" if pid is not None else "has ended"
-        address = f"{one.address}:{aggregators.PORT}"
-        table.add_row(one.name, address, _rate(known.rates.get(one.name)), one.switch, daemon)
-    console.print()
-    console.print(table)
-    console.print(f"logs, status sockets: {state.lab_directory(known.name)}", markup=False)
-
-
-def _rate(bits_per_s: float | None) -> str:
-    if bits_per_s is None:
-        return "unlimited"
-    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
-        if bits_per_s >= factor:
-            return f"{bits_per_s / factor:.4g} {unit}"
-    return f"{bits_per_s / 1e3:.4g} kbit/s"
-
-
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise CliError(f"--env {text}: expected NAME=VALUE")
     return name, value
+
+
+command.add_command(status)

@@ -17,11 +17,14 @@ from palmette.cli.job_options import (
     make_job,
     make_machine,
     placement_option,
+    ppn_option,
     ranks_option,
     topology_option,
 )
+from palmette.cli.progress import Working
 from palmette.files import is_file
 from palmette.map.errors import MapError
+from palmette.units import text_width
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
@@ -50,6 +53,7 @@ MOST_RANKS = 200_000
 @topology_option
 @click.option("--distances", metavar="FILE", help="Or a matrix of distances between ranks, rows of numbers.")
 @placement_option(f"The slots to map to: {PLACEMENT_FORMS}")
+@ppn_option
 @ranks_option
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
@@ -70,6 +74,7 @@ def command(
     topology: str | None,
     distances: str | None,
     placement: str,
+    ppn: int | None,
     ranks: int | None,
     size: str,
     method: str,
@@ -93,14 +98,16 @@ def command(
         _check_choice(form, matrix_file, machine, topology, distances)
         _check_method(method)
         if distances is not None:
+            if ppn is not None:
+                raise CliError("--ppn is for a machine; --distances has the places")
             if files or picture:
                 raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
             _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
             return
         if matrix_file is not None:
-            seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks)
+            seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks, ppn)
         else:
-            job = make_job(machine, topology, placement, ranks, EXAMPLE)
+            job = make_job(machine, topology, placement, ranks, EXAMPLE, ppn)
             seats = _Seats(job, _pattern(str(form), job.size, size), placement)
         _on_job(seats, method, files, picture, as_json)
     except (_core.Error, MapError) as error:
@@ -163,7 +170,7 @@ def _check_ranks(ranks: int) -> None:
 
 
 def _seats_of_recorded(
-    matrix_file: str, machine: str | None, topology: str | None, placement: str, ranks: int | None
+    matrix_file: str, machine: str | None, topology: str | None, placement: str, ranks: int | None, ppn: int | None
 ) -> _Seats:
     """Return the seats for a file's messages: where the run had its ranks, unless --placement says otherwise."""
     found = _traffic(matrix_file, ranks)
@@ -178,7 +185,7 @@ def _seats_of_recorded(
             placement, placed = f"hosts={','.join(found.hosts)}", "as in the run"
         else:
             notes.append(f"the run's host {unknown} isn't on this machine: placed {placement}; see --placement")
-    job = make_job(machine, topology, placement, found.pattern.ranks, EXAMPLE)
+    job = make_job(machine, topology, placement, found.pattern.ranks, EXAMPLE, ppn)
     return _Seats(job, found.pattern, placed, tuple(notes))
 
 
@@ -196,7 +203,8 @@ def _by_distance(
         pattern = _traffic(matrix_file, len(distances)).pattern
     else:
         pattern = _pattern(str(form), len(distances), size)
-    mapped = map_by_distance(distances, pattern, method)
+    with Working(f"looking for an order of {len(distances):,} ranks, method {method}"):
+        mapped = map_by_distance(distances, pattern, method)
     compared = compare(distances, pattern, mapped)
     if as_json:
         emit_json(json_of(pattern, mapped, compared))
@@ -232,8 +240,10 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     from palmette.map.writers import WRITERS
 
     job, pattern, placement = seats.job, seats.pattern, seats.placed
-    before = count_traffic(job, pattern, range(job.size))
-    mapped = map_on_job(job, pattern, method)
+    with Working(f"counting traffic of {job.size:,} ranks") as working:
+        before = count_traffic(job, pattern, range(job.size))
+        working.now(f"looking for an order of {job.size:,} ranks, method {method}")
+        mapped = map_on_job(job, pattern, method)
     notes = [*seats.notes, *([mapped.note] if mapped.note else [])]
     for file in files:
         write_file(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")
@@ -253,7 +263,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     for note in notes:
-        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+        lines += ["", *textwrap.wrap(f"note: {note}", text_width(), subsequent_indent="  ")]
     click.echo("\n".join(lines))
 
 
@@ -270,4 +280,4 @@ def _list(as_json: bool) -> None:
     rows = [("Methods:", "")] + [(f"  {name}", sentence) for name, sentence in METHODS.items()]
     rows += [("", ""), ("Files:", "")] + [(f"  {name}", writer.sentence) for name, writer in WRITERS.items()]
     for name, sentence in rows:
-        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=80, subsequent_indent=" " * 15).rstrip())
+        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=text_width(), subsequent_indent=" " * 15).rstrip())

@@ -19,6 +19,7 @@ from palmette.cli.job_options import (
     shared_option,
     size_option,
 )
+from palmette.cli.progress import Working
 from palmette.plan.choice import Chosen, NothingChosenError, choose
 from palmette.plan.contents import size_phrase
 from palmette.plan.counts import count_json, count_lines
@@ -26,6 +27,7 @@ from palmette.plan.listing import list_json, list_lines
 from palmette.plan.request import Details, about_steps, details_of
 from palmette.plan.stages import stage_lines
 from palmette.plan.svg import TooLargeError, svg
+from palmette.units import plural, text_width
 
 COLLECTIVES = tuple(_core.collectives())
 EXAMPLE = 'palmette plan gather --machine "3leaf:3+3+2node:2core" --placement cyclic'
@@ -93,16 +95,23 @@ def command(
             _show_rank(asked, rank, as_json)
             return
         _check_size(asked)
-        plan = _core.Plan(job, collective, chosen.algorithm, where.root, block_bytes, **asked.details)
-        complaint = plan.verify() if verify else None
-        if picture is not None:
-            write_file(picture, svg(plan), "--svg")
+        with Working(f"planning {collective} for {plural(job.size, 'rank')}") as working:
+            plan = _core.Plan(job, collective, chosen.algorithm, where.root, block_bytes, **asked.details)
+            working.now("verifying the plan")
+            complaint = plan.verify() if verify else None
+            working.now("counting and drawing" if counted or picture else "sorting the messages")
+            if picture is not None:
+                write_file(picture, svg(plan), "--svg")
+            if as_json:
+                document = _as_json(asked, plan, verify, complaint, counted, picture)
+            else:
+                lines = _lines(asked, plan, verify, complaint, counted, picture, everything)
     except (_core.Error, NothingChosenError, TooLargeError) as error:
         raise CliError(str(error)) from None
     if as_json:
-        emit_json(_as_json(asked, plan, verify, complaint, counted, picture))
+        emit_json(document)
     else:
-        click.echo("\n".join(_lines(asked, plan, verify, complaint, counted, picture, everything)))
+        click.echo("\n".join(lines))
     if complaint is not None:
         click.get_current_context().exit(1)
 
@@ -178,7 +187,7 @@ def _lines(
         lines += ["", *count_lines(plan)]
     if verify:
         verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
-        lines += ["", *click.wrap_text(verdict, width=80).splitlines()]
+        lines += ["", *click.wrap_text(verdict, width=text_width()).splitlines()]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     return lines

@@ -13,6 +13,7 @@ from palmette.cli.common import CliError, emit_json, json_option
 from palmette.measure.errors import BenchError
 from palmette.report.page import write_page
 from palmette.topology.file import TopologyError
+from palmette.units import plural
 
 
 @click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report calls --output report.html")
@@ -98,4 +99,4 @@ def command(
         write_page(output, loaded, rows)
     except (BenchError, TopologyError) as error:
         raise CliError(str(error)) from error
-    click.echo(f"run {loaded.id}, {len(rows)} cells: {output}")
+    click.echo(f"run {loaded.id}, {plural(len(rows), 'cell')}: {output}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from palmette.cli.common import CliError, emit_json, write_file
+from palmette.cli.progress import Working
 from palmette.cli.report_terminal import lines
 
 if TYPE_CHECKING:
@@ -35,17 +36,20 @@ def report(
     from palmette.record.view import document, links_of
 
     try:
-        job = read_job(folder)
-        seats, known = seats_of(job, topology, hosts)
-        findings = (
-            findings_of(job, seats, Detail() if output else TERMINAL if form == "all" else SUMS_ALONE)
-            if has_calls(job)
-            else None
-        )
-        notes = [known] if known else []
-        links = links_of(job, seats, findings)
-        found = document(job, seats, findings, notes, links)
-        page = render(found) if output else None
+        with Working("reading the recording") as working:
+            job = read_job(folder)
+            seats, known = seats_of(job, topology, hosts)
+            working.now(f"looking for what {job.size:,} ranks wait for")
+            findings = (
+                findings_of(job, seats, Detail() if output else TERMINAL if form == "all" else SUMS_ALONE)
+                if has_calls(job)
+                else None
+            )
+            notes = [known] if known else []
+            working.now("adding up links, calls and the timeline")
+            links = links_of(job, seats, findings)
+            found = document(job, seats, findings, notes, links)
+            page = render(found) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
     if output and page:

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from palmette.cli.printable import printable
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 if TYPE_CHECKING:
     from palmette.record.findings import Findings
@@ -98,7 +98,7 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
         if loaded.sum() <= 0:
             continue
         text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
-        text += _size_text(float(loaded.sum()))
+        text += bytes_text(float(loaded.sum()))
         if link.group.rate and links.span_s > 0:
             rate = loaded / (links.span_s / links.bins) / link.group.rate
             text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
@@ -106,14 +106,6 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
                 text += f", at most {rate.max():.0%}"
         lines.append(printable(text)[:WIDTH])
     return ["", "busiest links", *lines] if lines else []
-
-
-def _size_text(count: float) -> str:
-    """Return bytes in words; a damaged recording may have any number."""
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= size:
-            return f"{count / size:.4g} {prefix}B"
-    return f"{count:.4g} B"
 
 
 def _timeline_lines(found: dict[str, Any]) -> list[str]:
@@ -152,7 +144,7 @@ def _matrix_lines(found: dict[str, Any]) -> list[str]:
     pairs = sorted((-float(sent[a, b]), int(a), int(b)) for a, b in zip(*sent.nonzero(), strict=True))
 
     shown = ["", f"most bytes, of {len(pairs):,} pairs"]
-    shown += [f"  {names[a]} to {names[b]}: {_size_text(-most)}" for most, a, b in pairs[:MOST_PAIRS]]
+    shown += [f"  {names[a]} to {names[b]}: {bytes_text(-most)}" for most, a, b in pairs[:MOST_PAIRS]]
     return shown + textwrap.wrap(matrix["counted"], WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 

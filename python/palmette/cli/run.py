@@ -114,6 +114,7 @@ command = _RunCommand(
     "run",
     callback=_run,
     help=_run.__doc__,
+    epilog="Example: palmette run --topology topology.json --report mpiexec -n 64 ./app",
     params=[
         *map(_as_click, OPTIONS),
         click.Argument(

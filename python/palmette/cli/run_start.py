@@ -14,6 +14,7 @@ from palmette.cli.printable import printable
 from palmette.cli.run_options import read_options
 from palmette.mpi.program import SHELL
 from palmette.run import Choices, Prepared, RunError, prepare, variables
+from palmette.settings_files import read_files, with_files
 
 
 def start(words: Sequence[str]) -> int | None:
@@ -30,7 +31,9 @@ def start(words: Sequence[str]) -> int | None:
     try:
         execute(prepared_for(values, command_line), verbose=values["verbose"], only_print=values["only_print"])
     except RunError as error:
-        print(f"palmette run: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        from palmette.cli.meant import with_suggestion  # a job waits for this module: only where it ends here
+
+        print(f"palmette run: {printable(with_suggestion(' '.join(str(error).split())))}", file=sys.stderr)
         return 2
     return 0
 
@@ -40,7 +43,11 @@ PATHS = ("topology", "table", "matrix", "profile", "trace")
 
 def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
     """Return what to execute, for the parameters of `read_options`. Raises RunError."""
-    return prepare(command_line, variables(choices_of(values), os.environ), os.environ, abi=values["abi"])
+    files = read_files()
+    prepared = prepare(
+        command_line, variables(choices_of(values), with_files(os.environ, files)), os.environ, abi=values["abi"]
+    )
+    return prepared._replace(warnings=(*files.mistakes, *prepared.warnings))
 
 
 def choices_of(values: Mapping[str, Any]) -> Choices:

@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import click
 
-from palmette import settings
+from palmette import settings, settings_files
 from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.units import text_width
 
 
-def _text(rows: tuple[settings.Value, ...]) -> str:
-    """Return one setting per paragraph: name and value, then the sentence, indented."""
+def origin_text(row: settings_files.Value) -> str:
+    """Return where a value comes from, for people; nothing for a default."""
+    if row.origin == "default":
+        return ""
+    if row.where == row.text:
+        return "the site's, by being there"
+    return f"from {row.where}" if row.where else "from the environment"
+
+
+def _text(rows: tuple[settings_files.Value, ...]) -> str:
+    """Return one setting per paragraph: name and value, where that is from, then the sentence, indented."""
     lines = []
     for row in rows:
-        origin = "" if row.origin == "default" else "  (from the environment)"
-        lines.append(f"{row.setting.name}={row.text}{origin}")
-        lines.append(click.wrap_text(row.setting.help, width=80, initial_indent="    ", subsequent_indent="    "))
+        line, origin = f"{row.setting.name}={row.text}", origin_text(row)
+        if origin and len(line) + len(origin) + 4 <= text_width():
+            lines.append(f"{line}  ({origin})")
+        else:
+            lines += [line, *([f"    ({origin})"] if origin else [])]
+        lines.append(
+            click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    ")
+        )
     return "\n".join(lines)
 
 
-@click.command()
+@click.command(epilog="Example: PALMETTE_VERBOSE=1 palmette settings")
 @json_option
 def command(as_json: bool) -> None:
-    """List the PALMETTE_ variables, their values here and what they do."""
+    """List the PALMETTE_ variables, their values here and what they do.
+
+    A value comes from the environment, from your file, ~/.config/palmette/settings,
+    from the site's, /etc/palmette/settings, or is the default. PALMETTE_SITE=0 reads
+    no files. `palmette run` has options for some of them, which count first.
+    """
     try:
-        rows = settings.values()
+        files = settings_files.read_files()
+        rows = settings_files.values(files=files)
     except settings.SettingError as error:
         raise CliError(f"{error}; correct or unset the variable") from error
     misspelt = settings.unknown()
@@ -37,11 +58,14 @@ def command(as_json: bool) -> None:
                         "default": row.setting.default,
                         "value": row.text,
                         "origin": row.origin,
+                        "where": row.where,
                         "help": row.setting.help,
                     }
                     for row in rows
                 ],
                 "unknown": misspelt,
+                "files": list(files.files),
+                "mistakes": list(files.mistakes),
             }
         )
         return
@@ -50,3 +74,5 @@ def command(as_json: bool) -> None:
         now = settings.renamed().get(name)
         what = f"is called {now} now; set that" if now else "is set, but no setting has that name; correct or unset it"
         errors.print(f"palmette settings: {name} {what}")
+    for mistake in files.mistakes:
+        errors.print(f"palmette settings: {mistake}", markup=False)

@@ -20,6 +20,8 @@ from palmette import _core
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
 from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option
+from palmette.cli.duration import Seconds
+from palmette.cli.level_names import note_levels
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
 from palmette.simulate import simgrid
@@ -60,7 +62,7 @@ MOST_RANKS = 16_384
 @click.option("--env", "assignments", multiple=True, metavar="K=V",
               help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
 @click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
-@click.option("--cpu-limit", type=Whole(1), default=120, show_default=True, metavar="SECONDS",
+@click.option("--cpu-limit", type=Seconds(1, whole=True), default="120s", show_default=True,
               help="Of CPU for each contender and collective, and for each size of which all ranks together have more"
               " than 256 MB.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
@@ -282,6 +284,7 @@ def _cluster(machine: str | None, topology: str | None, platform: str | None, pp
     if len(given) != 1:
         raise SimulateError(f"give one of --machine, --topology and --platform, for instance: {EXAMPLE}")
     if machine is not None:
+        note_levels(machine)
         return from_spec(machine, places=ppn)
     return from_file(topology, ppn) if topology is not None else from_stored(platform or "")
 

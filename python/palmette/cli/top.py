@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palmette.cli.common import CliError, emit_json
+from palmette.cli.duration import Seconds
 
 if TYPE_CHECKING:
     from palmette.record.sums import Sums
@@ -19,9 +20,9 @@ MOST_ROWS = 20
 MOST_NAMES = 8
 
 
-@click.command("top")
+@click.command("top", epilog="Example: palmette top calls --every 2s")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--every", "every_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Show it again and again.")
+@click.option("--every", "every_s", type=Seconds(0.1), help="Show it again and again: 2s.")
 @click.option("--calls", "with_calls", is_flag=True, help="Where time in MPI goes, by function and place of the call.")
 @click.option("--all", "all_rows", is_flag=True, help=f"All rows, not only {MOST_ROWS}.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

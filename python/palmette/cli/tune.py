@@ -14,14 +14,14 @@ import click
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import Where
+from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.cli.progress import Working
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.measure.machine import describe_machine
 from palmette.measure.places import Place
-from palmette.mpi.abi import ABIS, Abi
 from palmette.mpi.install import Installation
 from palmette.topology.file import load
 from palmette.tune.errors import TuneError
@@ -54,24 +54,21 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 
 
 @click.command(
+    cls=LineCommand,
     context_settings={"max_content_width": 80},
     epilog="Example: palmette tune allreduce,bcast --sizes 1K,64K --budget 5min -- mpiexec -n 64",
 )
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COLLECTIVES] [-- LAUNCHER...]")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COLLECTIVES]")
 @click.option("--sizes", default="64,1K,16K,256K", show_default=True, help="Bytes a block, powers of 1024.")
-@click.option("--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10min.")
+@click.option(
+    "--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10m; 30s at least."
+)
 @click.option("--placement", "placements", help="Placements on a lab. [default: block,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
-@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
-@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=Whole(2), help="No lab: this many local ranks.")
+@place_options(local=2)
 @click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all slots]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
-@click.option(
-    "--topology", type=click.Path(path_type=Path), metavar="FILE", help="topology.json behind a launcher line."
-)
-@click.option("--abi", type=click.Choice(ABIS), help="ABI of the MPI of a launcher line, if undetected.")
 @click.option("--candidates", type=Whole(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most.")
 @click.option(
     "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
@@ -84,6 +81,7 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
     "--store", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_PATH, show_default=True,
     help="Where raw samples go.",
 )  # fmt: skip
+@click.option("--unconfirmed", is_flag=True, help="Write rows that no second job confirmed, too.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be measured, and measure nothing.")
 @json_option
 def command(
@@ -92,18 +90,15 @@ def command(
     budget: float,
     placements: str | None,
     mpis: str | None,
-    lab_spec: str | None,
-    lab_name: str | None,
-    local_ranks: int | None,
+    where: Where,
     ppn: int | None,
     ranks: int | None,
     root: int,
-    topology: Path | None,
-    abi: Abi | None,
     candidates: int,
     table: Path | None,
     output: Path,
     store: Path,
+    unconfirmed: bool,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -114,34 +109,51 @@ def command(
     the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/guide/tune.md describes the
     procedure.
     """
-    functions, line = _split(words)
+    functions, bare = _split(words)
+    where = with_bare_line(where, tuple(bare)).completed(None)
     base = table if table is not None else output if output.is_file() else None
     with _tune_errors():
         cells = cells_of(functions, parse_sizes(split(sizes)), root)
-        if topology is not None:
-            load(topology)
-        if line:
-            _refuse_with_line(
-                {"--lab": lab_spec, "--lab-name": lab_name, "-n": local_ranks, "--mpi": mpis, "--placement": placements,
-                 "--ppn": ppn, "--ranks": ranks}
-            )  # fmt: skip
-            sites: list[Site] = [LineSite(line, topology, abi)]
-            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+        if where.topology is not None:
+            load(where.topology)
+        if where.line:
+            where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+            sites: list[Site] = [LineSite(where.line, where.topology, where.abi)]
+            _tune(
+                sites,
+                cells,
+                budget,
+                candidates,
+                base,
+                output,
+                store,
+                only_plan=only_plan,
+                unconfirmed=unconfirmed,
+                as_json=as_json,
+            )
             return
-        if topology is not None:
-            raise CliError("--topology belongs to a launcher line (-- mpiexec ...); a lab brings its own")
-        where = Where(lab_spec, lab_name, None, local_ranks).completed(None)
         local = where.is_local()
         if local and placements:
             raise CliError("--placement has no meaning for local ranks, which share one host; leave it out")
         with where.place(local=local) as place:
             forms = split_placements(placements or ("block" if local else "block,random:1"))
             sites = _sites(place, installations.chosen(mpis), forms, ppn, ranks)
-            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+            _tune(
+                sites,
+                cells,
+                budget,
+                candidates,
+                base,
+                output,
+                store,
+                only_plan=only_plan,
+                unconfirmed=unconfirmed,
+                as_json=as_json,
+            )
 
 
 def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return collectives and the launcher line, the words behind `--`, which click has removed."""
+    """Return collectives, and a launcher line that stands there without `--`."""
     names = set(BLOCKING) | {"all", "blocking"}
     first = words[0] if words else ""
     named = bool(first) and any(word in names for word in split(first))
@@ -156,12 +168,6 @@ def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return functions, line
 
 
-def _refuse_with_line(options: dict[str, object]) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise CliError(f"{given[0]} and a launcher line both say where to run; leave one of them out")
-
-
 def _sites(
     place: Place, mpis: Sequence[Installation], placements: Sequence[str], ppn: int | None, ranks: int | None
 ) -> list[Site]:
@@ -170,9 +176,10 @@ def _sites(
 
 def _tune(
     sites: Sequence[Site], cells: Sequence[Any], budget: float, most: int, base: Path | None, output: Path, store: Path,
-    *, only_plan: bool, as_json: bool,
+    *, only_plan: bool, unconfirmed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
+    with Working("ranking the candidates by the model"):
+        plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
     if only_plan and as_json:
         emit_json({"plan": [_plan_json(plan) for plan in plans]})
         return
@@ -184,7 +191,7 @@ def _tune(
     with open_tunings(store, create=True) as kept:
         _begin(kept, plans, cells, budget)
         with TuneProgress(errors) as progress:
-            outcome = Session(plans, budget, How(base), kept, progress).run()
+            outcome = Session(plans, budget, How(base), kept, progress, unconfirmed=unconfirmed).run()
     made = merged(outcome.rows, document)
     if outcome.rows:
         write_file(output, _text(made), "-o")

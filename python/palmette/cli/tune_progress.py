@@ -7,6 +7,7 @@ from typing import Any
 from palmette.cli.progress import Bar
 from palmette.tune.job import Watcher
 from palmette.tune.store import TuneJob
+from palmette.units import plural
 
 
 class TuneProgress(Bar, Watcher):
@@ -27,5 +28,5 @@ class TuneProgress(Bar, Watcher):
     def job_ends(self, label: str, job: TuneJob) -> None:
         """Report that the job is over, and its error."""
         samples = sum(len(one.time_s) for result in job.results for one in result.candidates)
-        outcome = f"{len(job.results)} cells, {samples} calls in {job.seconds:.0f} s"
+        outcome = f"{plural(len(job.results), 'cell')}, {plural(samples, 'call')} in {job.seconds:.0f} s"
         self._console.print(f"{label}: {outcome}{f'; {job.error}' if job.error else ''}", markup=False)

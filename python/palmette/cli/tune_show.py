@@ -45,6 +45,9 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
         + f"; {outcome.seconds:.0f} s"
     )
     lines += [f"job: {error}" for error in outcome.errors]
+    open_ones = sum(one.verdict.outcome == "better" and not one.confirmed for _, one in outcome.verdicts)
+    if open_ones:
+        lines.append(f"{plural(open_ones, 'cell')} better in the search alone: no row without --unconfirmed")
     if outcome.interrupted:
         lines.append("interrupted: what was measured by then is kept")
     if outcome.rows:

@@ -89,7 +89,7 @@ def _forced(_context: click.Context, _parameter: click.Parameter, incomplete: st
 def _labs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     from palmette.lab.state import known_labs
 
-    of_lab = parameter.name == "lab_name" or (context.parent is not None and context.parent.info_name == "lab")
+    of_lab = parameter.name in ("lab", "lab_name") or (context.parent is not None and context.parent.info_name == "lab")
     return _starting(known_labs() if of_lab else (), incomplete)
 
 
@@ -112,6 +112,7 @@ BY_NAME: dict[str, Completer] = {
     "compositions": _compositions,
     "file": _files,
     "force": _forced,
+    "lab": _labs,
     "lab_name": _labs,
     "mpi": _mpis,
     "mpis": _mpis,

@@ -21,7 +21,7 @@ from palmette.lab.running import TIMED_OUT
 from palmette.measure.job_output import error_line
 from palmette.measure.places import Place, read_topology
 from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
-from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program, preload_library
+from palmette.mpi.abi import Abi, measuring_program, preload_library
 from palmette.mpi.install import Installation
 
 PROGRAM = "composebench"
@@ -167,13 +167,11 @@ def measure(
     ranks: int | None = None,
 ) -> list[Cell]:
     """Measure in one job. Raises ComposeError, LabError, PlacementError, RunError, TopologyError, `_core.Error`."""
-    abi = abi_of_launcher(mpi.launcher)
-    assert abi is not None, "every MPI of mpi_install has a launcher of its own"
     job, hosts = job_on(place, placement, ppn, ranks)
-    env = {"LD_PRELOAD": str(preload_library(abi))}
+    env = {"LD_PRELOAD": str(preload_library(mpi.abi))}
     if place.topology_path is not None:
         env["PALMETTE_TOPOLOGY"] = str(place.topology_path)
-    words = [str(program(abi))]
+    words = [str(program(mpi.abi))]
     for one in asked:
         words += ["--cell", f"{one.composition}:{one.size_bytes}"]
         words += [word for variant in one.variants for word in ("--factoring", variant.factoring.runtime_text())]
@@ -183,10 +181,11 @@ def measure(
         *("--min-iterations", str(min(settings.min_rounds, settings.max_rounds))),
         *("--max-iterations", str(settings.max_rounds)),
         *("--drop", f"{settings.drop:g}"),
+        *("--clock", place.clock),
         *("--wait", "spin" if place.spins else "sleep"),
     ]
     limit_s = settings.timeout_s or 120 + len(asked) * (120 + 10 * settings.seconds)
-    with tempfile.TemporaryDirectory(prefix="palmette-compose-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-compose-", dir=place.folder) as folder:
         output = Path(folder) / "samples.jsonl"
         done = place.run(mpi, hosts, [*words, "--output", str(output)], env, limit_s)
         events = _events(output, done, len(asked))

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from palmette import _core
 from palmette.compose.bench import Cell, Row
 from palmette.draw import elements
-from palmette.units import bytes_text
+from palmette.units import bytes_text, plural
 
 _LEFT, _BARS, _RIGHT = 150.0, 480.0, 130.0
 _ROW, _HEAD = 24.0, 52.0
@@ -39,7 +39,7 @@ def _cell(where: str, cell: Cell, top: float) -> list[str]:
         elements.text(
             16,
             top + 16,
-            f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks",
+            f"{cell.composition}, {bytes_text(cell.size_bytes)}, {plural(cell.ranks, 'rank')}",
             15,
             elements.INK,
             weight=600,

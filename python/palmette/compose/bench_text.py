@@ -22,7 +22,7 @@ def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
     if fastest is not None:
         shown = (shown[0], *sorted(shown[1:], key=lambda row: row.time.median_s)[:fastest])
     bound = f"; bound {_core.format_duration(cell.bound_s)}" if cell.bound_s else ""
-    lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks; {where}{bound}")
+    lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {plural(cell.ranks, 'rank')}; {where}{bound}")
     outer = next((row.counts.outer_level for row in cell.rows if row.counts), "node")
     # Short headings, so that a table of large numbers stays within 80 columns.
     across = plural(2, outer).removeprefix("2 ")

@@ -13,6 +13,7 @@ from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Device, RawFabric
 from palmette.discover.ib_ports import read_port_line
 from palmette.discover.rates import speed_name
 from palmette.topology.found import DiscoverError, Found
+from palmette.units import plural
 
 _LINK = re.compile(
     r"""\[(\d+)\] (?:\s*\[ext\s*\w+\])? (?:\s*\([0-9a-fA-Fx]*\))? \s*
@@ -186,7 +187,7 @@ class _Parser:
         if found.hidden_warnings:
             found.warn(f"{found.hidden_warnings} more lines not understood")
         switches = sum(device.kind == SWITCH for device in fabric.devices.values())
-        found.source.detail = f"{self.dialect or 'plain'}, {switches} switches, {self.count} lines"
+        found.source.detail = f"{self.dialect or 'plain'}, {plural(switches, 'switch')}, {plural(self.count, 'line')}"
         return fabric
 
 

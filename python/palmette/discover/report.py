@@ -56,6 +56,8 @@ def summary(topology: Topology, output: str | None) -> list[str]:
     insides = Counter(host.inside for host in topology.machine.tree.hosts() if host.inside)
     for name, count in insides.most_common(4):
         lines.append(_cut(f"  inside of {plural(count, 'host')}: {name}"))
+    if insides_missing(topology):
+        lines += _wrap("  inside of hosts: unknown, so a host is one place", 4)
     if topology.fabric is not None:
         lines += _wrap("  " + _fabric_line(topology), 4)
     if topology.left_out:
@@ -68,7 +70,15 @@ def summary(topology: Topology, output: str | None) -> list[str]:
         lines += _warning_lines(topology)
     if output:
         lines += ["", f"wrote {output}; `palmette show {output}` draws it"]
+        if insides_missing(topology):
+            lines += _wrap("no insides of nodes: add --from hwloc, or give `palmette plan` and the others --ppn N", 2)
     return lines
+
+
+def insides_missing(topology: Topology) -> bool:
+    """Whether no host has an inside or a number of slots: a fabric alone was read."""
+    hosts = list(topology.machine.tree.hosts())
+    return bool(hosts) and not any(host.inside or host.slots for host in hosts)
 
 
 def _warning_lines(topology: Topology) -> list[str]:

@@ -16,6 +16,7 @@ from palmette.discover.slurm_yaml import read_yaml
 from palmette.discover.text import exists, read_text
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Source
+from palmette.units import plural
 
 _PAIR = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
 _KNOWN = {"switchname", "blockname", "blocksizes", "aggregatedblock"}
@@ -94,7 +95,7 @@ def _read_conf(text: str, found: Found) -> None:
     elif switches:
         _give_all(switches, of_all, found)
         found.machine = machine_of_groups(switches, found)
-        found.source.detail = f"tree plugin, {len(switches)} switches"
+        found.source.detail = f"tree plugin, {plural(len(switches), 'switch')}"
     else:
         raise refused or DiscoverError(
             f"no SwitchName= or BlockName= line in it, {found.source.path}; give a topology.conf or topology.yaml"

@@ -17,6 +17,7 @@ from palmette.discover.tree import tier_name
 from palmette.topology.found import DiscoverError, Found, some_names
 from palmette.topology.model import Level, Machine, Source, TreeNode
 from palmette.topology.names import natural_key
+from palmette.units import plural
 
 _EVERYBODY = (
     "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt "
@@ -48,7 +49,7 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
         if not paths:
             raise DiscoverError(f"no `ADDR PATTERN` line in it, {argument}; make it with {_EVERYBODY}")
         found.machine = _machine(paths, [])
-        found.source.detail = f"{len(paths)} hosts"
+        found.source.detail = f"{plural(len(paths), 'host')}"
         return found
     env = os.environ if environment is None else environment
     found = Found(Source("env", "SLURM_TOPOLOGY_ADDR"))

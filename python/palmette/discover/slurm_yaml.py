@@ -10,6 +10,7 @@ from palmette.discover.grouping import Group, machine_of_groups
 from palmette.discover.hostlist import expand
 from palmette.discover.slurm_block import Block, machine_of_blocks
 from palmette.topology.found import DiscoverError, Found
+from palmette.units import plural
 
 
 def read_yaml(text: str, found: Found) -> None:
@@ -58,7 +59,7 @@ def _tree(tree: dict[str, Any], name: str, found: Found) -> None:
     if not groups:
         raise DiscoverError(f'the tree "{name}" has no switches, {found.source.path}; nothing to discover')
     found.machine = machine_of_groups(groups, found)
-    found.source.detail = f'tree "{name}", {len(groups)} switches'
+    found.source.detail = f'tree "{name}", {plural(len(groups), "switch")}'
 
 
 def _block(block: dict[str, Any], name: str, found: Found) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from palmette import _core
 from palmette.explain.costs import Cost
@@ -13,7 +14,7 @@ from palmette.explain.decision import NONE, OFF, Asked, Decision, RowCheck
 from palmette.explain.measured import MeasuredTime
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
-from palmette.tune.rows import duration
+from palmette.tune.rows import TUNED, duration
 from palmette.units import plural
 
 WIDTH = 80
@@ -131,9 +132,25 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
         lines += _wrapped(
             "",
             f"The model predicts another one {mine.seconds / costs[0].seconds:.1f} times faster than the chosen one."
-            " Rows were measured, on other machines; `palmette tune` measures here.",
+            f" {_whom_to_believe(decision)} This measures it:",
         )
+        lines.append(f"  {tune_line(decision.asked)}")
     return lines
+
+
+def _whom_to_believe(decision: Decision) -> str:
+    if decision.row is not None and decision.row.why.startswith(TUNED):
+        return "Believe the row: it was measured here, or on a machine that you chose."
+    if any(level.costs.source == "calibrated" for level in decision.asked.job.levels):
+        return "Believe the model rather: costs are calibrated here, and rows were measured on other machines."
+    return "Believe the row: it was measured, on another machine, and the model's costs are assumed or incomplete."
+
+
+def tune_line(asked: Asked) -> str:
+    """Return the command that measures a call's cell."""
+    size = f" --sizes {_core.format_size(asked.size_bytes)}" if asked.size_bytes > 0 else ""
+    root = f" --root {asked.root}" if asked.root else ""
+    return f"palmette tune {asked.function}{size}{root} -- mpiexec -n {asked.job.size}"
 
 
 def _parts(spec: str, indent: int) -> list[str]:
@@ -179,7 +196,8 @@ def force_lines(decision: Decision, other: str | None) -> list[str]:
         "To take another:",
         f"  palmette run --force {function}={spec}",
         f"  PALMETTE_{function.upper()}={spec}",
-        f"`palmette plan {_core.collective_of(function)} --list` names all; `palmette tune {function}` measures.",
+        f"`palmette plan {_core.collective_of(function)} --list` names all; this measures here:",
+        f"  {tune_line(asked)}",
     ]
 
 
@@ -194,13 +212,22 @@ def _first_that_serves(asked: Asked) -> str | None:
     return None
 
 
+def gain_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return what a report says first: the time of served calls, and what that saved; nothing for older reports."""
+    sentence = (report.get("gain") or {}).get("sentence")
+    if not isinstance(sentence, str):
+        return []
+    wiring = [] if "topology" in report else ["topology: none (levels from the MPI); --topology FILE"]
+    return [*_wrapped("", sentence), *wiring, ""]
+
+
 def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
     """Return a paragraph for each row of a report."""
     lines: list[str] = []
     for one in rows:
         time = f", {duration(one.mean_s)} a call and rank" if one.mean_s else ""
         size = f" of {one.size}" if one.size else ""
-        lines += _wrapped("", f"{one.function}{size}, {one.calls} calls{time}: {_named(one.algorithm)}")
+        lines += _wrapped("", f"{one.function}{size}, {plural(one.calls, 'call')}{time}: {_named(one.algorithm)}")
         lines += _wrapped("  ", one.reason)
         lines += _wrapped("  ", f"row {one.row} is for: {one.limits}") if one.limits else []
         if one.multiple is not None and one.bound_s is not None:

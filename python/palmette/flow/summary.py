@@ -11,7 +11,7 @@ import click
 from palmette import _core
 from palmette.bound.table import aligned, limit_json
 from palmette.plan.crossing import link_names, many
-from palmette.units import bytes_text, rate_text
+from palmette.units import bytes_text, rate_text, text_width
 
 SHOWN = 5
 """Number of links that are listed."""
@@ -46,6 +46,13 @@ class Played:
         """The links of the result."""
         return self.result.links
 
+    @property
+    def background_bytes(self) -> float:
+        """What the background sent over the outermost level with links until the plan ended, messages under way too."""
+        sent = [link for link in self.links if link.outwards]
+        outermost = min((link.level for link in sent), default=0)
+        return sum(max(0.0, link.carried_bytes - link.bytes) for link in sent if link.level == outermost)
+
     def name_of(self, link: _core.FlowLink) -> str:
         """`out of leaf0`, `into h3`."""
         return f"{'out of' if link.outwards else 'into'} {self.groups[link.level][link.group]}"
@@ -67,6 +74,7 @@ def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
         "messages": result.messages,
         "bytes": result.bytes,
         "background_messages": result.background_messages,
+        "background_bytes": played.background_bytes,
         "busiest_rank": {"rank": result.busiest_rank, "seconds": result.busiest_rank_s},
         "levels": [
             {
@@ -130,7 +138,8 @@ def _times(both: list[Played]) -> list[str]:
                      *(f"{played.multiple:.3g}" for played in both)))  # fmt: skip
     rows.append(("messages", *(f"{played.result.messages:,}" for played in both)))
     if len(both) > 1:
-        rows.append(("background messages", *(f"{played.result.background_messages:,}" for played in both)))
+        rows.append(("background messages ended", *(f"{played.result.background_messages:,}" for played in both)))
+        rows.append(("background bytes sent", *(bytes_text(played.background_bytes) for played in both)))
     if any(played.result.busiest_rank_s > 0 for played in both):
         rows.append(("busiest rank works", *(_core.format_duration(played.result.busiest_rank_s) for played in both)))
     return aligned(rows, left=(0,))
@@ -201,7 +210,7 @@ def _unknown(job: _core.Job) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
+    return click.wrap_text(text, width=text_width(), subsequent_indent="  ").splitlines()
 
 
 def _percent(share: float) -> str:

@@ -55,7 +55,10 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
     with state.locked():
         old = state.read_state(directory)
         if old is not None and old.is_alive():
-            raise LabError(f"the lab '{name}' is up already; take it down (palmette lab down) or choose another --name")
+            raise LabError(
+                f"the lab '{name}' is up already; take it down (palmette lab down --name {name}) or choose another"
+                " --name"
+            )
         clean_up(directory, old)
         directory.mkdir()
         keeper: Keeper | None = None

@@ -73,7 +73,9 @@ class Lab:
         directory = state.lab_directory(name)
         found = state.read_state(directory)
         if found is None or not found.is_alive():
-            raise LabError(f"the lab '{name}' is not up; start it with `palmette lab up SPEC`")
+            named = "" if name == DEFAULT_NAME else f" --name {name}"
+            other = state.where_else(name) or f"start it with `palmette lab up SPEC{named}`"
+            raise LabError(f"the lab '{name}' is not up; {other}")
         # The lab's own topology.json is used, as the user's file may no longer exist.
         machine = dataclasses.replace(read_spec(str(directory / build.TOPOLOGY)), spine_delay_s=found.spine_delay_s)
         inits = {host.name: host.pid for host in found.hosts} | {one.name: one.pid for one in found.aggregators}
@@ -173,7 +175,9 @@ class Lab:
                 raise LabError(f"no host is called {host}; there are {', '.join(self.hosts)}")
         check_visible(argv)
         token = {aggregators.TOKEN_VARIABLE: str(self.token_path)} if self.token_path else {}
-        settings = lab_settings(found, {**token, **(env or {})})
+        # What is laid down for this machine's cluster isn't the lab's.
+        apart = {"PALMETTE_SITE": "0"}
+        settings = lab_settings(found, {**apart, **token, **(env or {})})
         directory = state.lab_directory(self._state.name)
         job = launch.Job(
             argv=argv,

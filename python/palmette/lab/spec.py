@@ -19,8 +19,6 @@ PAYLOAD_SHARE = 1448 / 1514
 MAX_HOSTS = 250
 """Aggregators included."""
 
-_DURATIONS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-
 
 @dataclass(frozen=True)
 class Spec:
@@ -103,11 +101,3 @@ def _check(text: str, spec: Spec) -> None:
             raise LabError(f"'{name}' can't be a host name; use letters, digits, dots and hyphens, 63 at most")
         if name == "login":
             raise LabError("'login' is the name of the host that launchers run on; call the other one differently")
-
-
-def parse_duration(text: str) -> float:
-    """Return seconds for a duration like 5ms, 2us or 15min. Raises LabError."""
-    match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*(h|min|s|ms|us|ns)\s*", text)
-    if match is None:
-        raise LabError(f"'{text}' is not a duration: write it like 5ms or 2us")
-    return float(match[1]) * _DURATIONS[match[2]]

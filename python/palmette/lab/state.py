@@ -115,12 +115,56 @@ def read_state(directory: Path) -> LabState | None:
         return None
 
 
-def known_labs() -> list[str]:
+def known_labs(root: Path | None = None) -> list[str]:
     """Return the names of all labs that have a folder, dead ones included."""
     try:
-        return sorted(entry.name for entry in state_root().iterdir() if entry.is_dir())
-    except FileNotFoundError:
+        return sorted(entry.name for entry in (root or state_root()).iterdir() if entry.is_dir())
+    except OSError:
         return []
+
+
+@dataclass(frozen=True)
+class Found:
+    """A lab of this machine that is up: its state, its folder, and whose it is. `ours`: it can be attached to."""
+
+    state: LabState
+    directory: Path
+    owner: str
+    ours: bool
+
+
+def labs_up() -> list[Found]:
+    """Return all labs that are up, other users' too, as far as their state can be read; this user's first."""
+    mine = state_root()
+    roots = [mine]
+    if "PALMETTE_LAB_STATE" not in os.environ:
+        places = [Path("/run"), *sorted(Path("/run/user").glob("*")), Path(tempfile.gettempdir())]
+        roots += [place / mine.name for place in places]
+    found = []
+    for root in dict.fromkeys(roots):
+        for name in known_labs(root):
+            state = read_state(root / name)
+            if state is not None and state.is_alive():
+                found.append(Found(state, root / name, _owner(root / name), root == mine))
+    return found
+
+
+def where_else(name: str) -> str:
+    """Return whose the lab called `name` is that is up but not this user's, and how to use it; empty: there is none."""
+    other = next((one for one in labs_up() if one.state.name == name and not one.ours), None)
+    if other is None:
+        return ""
+    if other.directory.stat().st_uid == os.geteuid():
+        return f"one of that name is, in another folder (PALMETTE_LAB_STATE={other.directory.parent})"
+    how = "sudo" if other.owner == "root" else f"sudo -u {other.owner}"
+    return f"one of that name is {other.owner}'s ({how} palmette ...)"
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except (KeyError, OSError):
+        return "another user"
 
 
 def remove(directory: Path) -> None:

@@ -8,9 +8,9 @@ from xml.sax.saxutils import escape
 from palmette.draw import elements
 from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
-from palmette.map.text import ratio_text, size_text, time_text
+from palmette.map.text import ratio_text, time_text
 from palmette.map.traffic import Traffic
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 MOST_LINKS = 40
 """Links drawn of one level: the busiest ones."""
@@ -109,7 +109,7 @@ def _bars(link: _Link, y: float, largest: float, timed: bool) -> list[str]:
         top = y + 3 + index * (_BAR + 1)
         if length > 0:
             parts.append(_rect(left, top, max(length, 1.0), _BAR, color))
-        value = time_text(link.value[index]) if timed else size_text(link.bytes[index])
+        value = time_text(link.value[index]) if timed else bytes_text(link.bytes[index])
         parts.append(
             elements.text(left + length + 8, top + 9, value if link.bytes[index] else "nothing", 10, elements.MUTED)
         )

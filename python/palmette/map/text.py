@@ -13,18 +13,10 @@ from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
 from palmette.map.traffic import Busiest, LevelTraffic, Traffic
 from palmette.map.writers import hosts_in_order
-from palmette.units import plural
+from palmette.units import bytes_text, plural, text_width
 
 MOST_LISTED = 64
 """Ranks whose hosts are listed."""
-
-
-def size_text(value: float) -> str:
-    """`1.5 KB` in decimal prefixes, three digits."""
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
-        if value >= size * 0.9995:
-            return f"{value / size:.3g} {prefix}B"
-    return f"{value:.3g} B"
 
 
 def time_text(seconds: float | None) -> str:
@@ -55,7 +47,9 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     idle = pattern.ranks - prod(pattern.extents) if pattern.extents else 0
     without = f", of which {idle} {'has' if idle == 1 else 'have'} no cell" if idle else ""
     lines = [
-        *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", 80),
+        *textwrap.wrap(
+            f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", text_width()
+        ),
         *_exchanges(pattern),
         f"by method {mapped.method}",
         "",
@@ -64,33 +58,35 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     one, two = before.busiest, after.busiest
     if one is not None:
         lines.append(_row("busiest link", _link(one), _link(two) if two else "none", ""))
-        lines.append(_row("  bytes", size_text(one.bytes), size_text(_bytes(two)), ratio_text(one.bytes, _bytes(two))))
+        lines.append(_row_of_bytes("  bytes", one.bytes, _bytes(two)))
         if one.seconds is not None:
             seconds = two.seconds if two and two.seconds is not None else 0.0
             lines.append(_row("  time", time_text(one.seconds), time_text(seconds), ratio_text(one.seconds, seconds)))
-    lines.append(
-        _row("hop-bytes", size_text(before.hop_bytes), size_text(after.hop_bytes),
-             ratio_text(before.hop_bytes, after.hop_bytes))
-    )  # fmt: skip
+    lines.append(_row_of_bytes("hop-bytes", before.hop_bytes, after.hop_bytes))
     for old, new in zip(before.levels, after.levels, strict=True):
-        lines.append(
-            _row(f"over {old.name} links", size_text(old.total), size_text(new.total), ratio_text(old.total, new.total))
-        )
+        lines.append(_row_of_bytes(f"over {old.name} links", old.total, new.total))
         worst, better = float(old.busier.max(initial=0)), float(new.busier.max(initial=0))
-        lines.append(_row("  the busiest", size_text(worst), size_text(better), ratio_text(worst, better)))
+        lines.append(_row_of_bytes("  the busiest", worst, better))
     if job.size <= MOST_LISTED:
         hosts = " ".join(hosts_in_order(job, mapped.order))
-        lines += ["", *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", 80, subsequent_indent="  ")]
+        lines += [
+            "",
+            *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", text_width(), subsequent_indent="  "),
+        ]
         order = " ".join(map(str, mapped.order))
-        lines += textwrap.wrap(f"order, by ranks as placed: {order}", 80, subsequent_indent="  ")
+        lines += textwrap.wrap(f"order, by ranks as placed: {order}", text_width(), subsequent_indent="  ")
     return lines
+
+
+def _row_of_bytes(what: str, before: float, after: float) -> str:
+    return _row(what, bytes_text(before), bytes_text(after), ratio_text(before, after))
 
 
 def _exchanges(pattern: Pattern) -> list[str]:
     if pattern.exchanged == 0:
         return []
     total = float(pattern.bytes.sum())
-    return [f"all-to-all exchanges are {pattern.exchanged / total:.0%} of {size_text(total)}"]
+    return [f"all-to-all exchanges are {pattern.exchanged / total:.0%} of {bytes_text(total)} bytes"]
 
 
 def json_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> dict[str, Any]:

@@ -104,6 +104,7 @@ OURS = tuple(f"{name}:" for name in ("palmette", "collbench", "composebench", "p
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:
     """Return the most informative line of a job's output: the first of a program of ours, else the last."""
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    printed = f"{done.stdout}\n{done.stderr}".splitlines()
+    lines = [line.strip() for line in printed if any(map(str.isalpha, line))]  # not those of dashes alone
     ours = [line for line in lines if line.startswith(OURS)]
     return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

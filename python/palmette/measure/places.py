@@ -38,6 +38,21 @@ class Place(Protocol):
         ...
 
     @property
+    def mpi(self) -> Installation | None:
+        """The only MPI that runs there; None: whichever is installed."""
+        ...
+
+    @property
+    def folder(self) -> Path | None:
+        """Where files of jobs must lie; None: anywhere on this machine."""
+        ...
+
+    @property
+    def clock(self) -> str:
+        """shared, or barrier where the hosts' clocks differ."""
+        ...
+
+    @property
     def spins(self) -> bool:
         """Whether there is a core for each rank, so that ranks may spin while they wait."""
         ...
@@ -66,6 +81,9 @@ class Place(Protocol):
 class LabPlace:
     """An emulated cluster that is up."""
 
+    mpi: Installation | None = None
+    folder: Path | None = None
+    clock = "shared"
     spins = False
 
     def __init__(self, lab: Lab) -> None:
@@ -113,6 +131,9 @@ class LocalPlace:
     """Ranks on this machine alone; there is nothing to place and no link."""
 
     topology_path = None
+    mpi: Installation | None = None
+    folder: Path | None = None
+    clock = "shared"
 
     def __init__(self, ranks: int, directory: Path) -> None:
         self.ranks = ranks
@@ -142,7 +163,7 @@ class LocalPlace:
     ) -> list[str]:
         """Return the command line that runs `argv` here."""
         settings = _BOUND if self.spins else _YIELDING
-        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **env})
+        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **_APART, **env})
         starter = launch.launcher(mpi.launcher)
         variables = {**mpi.environment(), **starter.environment(job)}
         if self.spins:
@@ -167,6 +188,8 @@ def _bind_options(mpi: Installation) -> list[str]:
     return []
 
 
+_APART = {"PALMETTE_SITE": "0"}
+"""What files say to every job isn't measured: a place has a topology and settings of its own."""
 _BOUND: dict[str, dict[str, str]] = {
     "mpich": {},
     "impi": {"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"},

@@ -156,9 +156,13 @@ class Session:
 
     def _complaint(self) -> str:
         """Return the most informative line that the job printed, with a colon before it."""
-        lines = [line for line in self._complaints if line]
+        # Open MPI frames its errors by lines of dashes.
+        lines = [line for line in self._complaints if any(map(str.isalpha, line))]
         ours = [line for line in lines if line.startswith("calibrate:")]
         chosen = (ours or [line for line in lines if "rror" in line] or lines)[:1]
+        if chosen and not ours and not chosen[0].endswith("."):
+            at = lines.index(chosen[0])
+            chosen = [" ".join(lines[at : at + 3])]  # the sentence goes on
         return f": {chosen[0][:200]}" if chosen else ""
 
     def _read_out(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from palmette.mpi.abi import Abi, abi_of_launcher
 from palmette.mpi.launch.identify import LauncherKind, identify
 
 NAMES: dict[str, LauncherKind] = {"mpich": "hydra", "openmpi": "prrte", "impi": "intel_hydra"}
@@ -31,13 +32,24 @@ class MpiNotFoundError(LookupError):
 
 @dataclass(frozen=True)
 class Installation:
-    """One MPI. `library_dir` holds its libmpi, or is None where the system's loader finds it by itself."""
+    """One MPI. `library_dir` holds its libmpi, or is None where the system's loader finds it by itself.
+
+    `stated_abi`: that of its programs, where the launcher alone doesn't say it.
+    """
 
     name: str
     prefix: Path
     mpiexec: Path
     library_dir: Path | None
     version: str
+    stated_abi: Abi | None = None
+
+    @property
+    def abi(self) -> Abi:
+        """The ABI of the programs that it runs."""
+        abi = self.stated_abi or abi_of_launcher(self.launcher)
+        assert abi is not None, "every MPI of NAMES has a launcher of its own"
+        return abi
 
     @property
     def launcher(self) -> LauncherKind:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from palmette import _core
-from palmette.lab.running import TIMED_OUT, run_to_end
-from palmette.measure.errors import CalibrateError
+from palmette.lab.running import TIMED_OUT
 from palmette.measure.job_output import error_line
-from palmette.measure.jobs import by_launcher
+from palmette.measure.lines import LinePlace
 from palmette.measure.places import Place, read_topology
-from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program
+from palmette.mpi.abi import Abi, measuring_program
 from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form
@@ -48,6 +46,8 @@ class Runner(Protocol):
 
     name: str
     """MPI and placement, for people."""
+    folder: Path | None
+    """Where files of jobs must lie; None: anywhere."""
 
     def hosts(self) -> list[str]:
         """Return the host of each rank. Raises PatternError, PlacementError, LabError."""
@@ -72,15 +72,14 @@ def program(abi: Abi) -> Path:
 
 
 class OnPlace:
-    """A lab's ranks or local ones."""
+    """A lab's ranks, local ones, or those of a launcher's line."""
 
     def __init__(self, place: Place, mpi: Installation, placement: str, ppn: int | None, ranks: int | None) -> None:
-        self.place, self.mpi = place, mpi
+        self.place, self.mpi, self.folder = place, mpi, place.folder
         self._hosts = place.place(placement, ppn, ranks)
-        self.name = f"{mpi.name} {mpi.version}" + (f", {placement}" if place.topology_path is not None else "")
-        abi = abi_of_launcher(mpi.launcher)
-        assert abi is not None, "every MPI of mpi_install has a launcher of its own"
-        self._program = str(program(abi))
+        where = place.line.text if isinstance(place, LinePlace) else placement if place.topology_path else ""
+        self.name = f"{mpi.name} {mpi.version}" + (f", {where}" if where else "")
+        self._program = str(program(mpi.abi))
 
     def hosts(self) -> list[str]:
         """Return the host of each rank."""
@@ -97,60 +96,14 @@ class OnPlace:
 
     def waiting(self) -> list[str]:
         """Ranks spin where each has a core."""
-        return ["--wait", "spin" if self.place.spins else "sleep"]
-
-
-class ByLauncher:
-    """A launcher's line of the user's own, without a program: `mpiexec -n 64 -hosts ...`."""
-
-    def __init__(self, words: Sequence[str], abi: str | None, topology: Path | None, timeout_s: float) -> None:
-        self.name = " ".join(words)
-        self._topology = topology
-        try:
-            self._command = by_launcher(words, abi, os.environ, PROGRAM)
-        except CalibrateError as error:
-            raise PatternError(str(error)) from None
-        self._timeout_s = timeout_s
-        self._found: list[str] | None = None
-
-    def hosts(self) -> list[str]:
-        """Ask a first job where its ranks are."""
-        if self._found is None:
-            with tempfile.TemporaryDirectory(prefix="palmette-pattern-", dir=Path.cwd()) as folder:
-                output = Path(folder) / "job.jsonl"
-                done = self.run(["--output", str(output)], self._timeout_s)
-                self._found = [str(host) for host in _events(output, done, 0)[0]["hosts"]]
-        return self._found
-
-    def machine(self) -> _core.Machine | None:
-        """Return the machine of --topology."""
-        document = read_topology(self._topology)
-        return _core.Machine.from_json(document) if document is not None else None
-
-    def run(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-        """Run the line with the program behind it."""
-        words = [*self._command.words, *arguments]
-        environment = self._command.environment or dict(os.environ)
-        return run_to_end(
-            ["env", *(f"{name}={value}" for name, value in environment.items()), *words],
-            timeout_s=timeout_s,
-            capture=True,
-        )
-
-    def waiting(self) -> list[str]:
-        """Ranks of several hosts have no common clock."""
-        one_host = len(set(self.hosts())) == 1
-        oversubscribed = one_host and len(self.hosts()) > len(os.sched_getaffinity(0))
-        return ["--clock", "shared" if one_host else "barrier", "--wait", "sleep" if oversubscribed else "spin"]
+        return ["--clock", self.place.clock, "--wait", "spin" if self.place.spins else "sleep"]
 
 
 def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], settings: Settings) -> list[Measured]:
     """Measure all patterns of all sizes in one job. Raises PatternError."""
     seats = Seats.on(runner.machine(), runner.hosts())
     plans = [plan(form, seats, size) for form in forms for size in sizes]
-    # Launchers of real clusters see the working directory on all hosts, or at least on that of rank 0.
-    folder_of = None if isinstance(runner, OnPlace) else Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="palmette-pattern-", dir=folder_of) as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-pattern-", dir=runner.folder) as folder:
         files = []
         for number, one in enumerate(plans):
             files.append(Path(folder) / f"{number}.txt")

@@ -130,16 +130,16 @@ def _labels(seats: Seats, side: float) -> list[str]:
 
 
 def _legend(x: float, low: float, high: float) -> list[str]:
-    parts = [elements.text(x, _TOP + 10, "rate", 12, elements.INK, weight=600)]
+    scale = _scale_of(high)
+    unit = rate_text(scale).split()[-1]
+    parts = [elements.text(x, _TOP + 10, f"rate, {unit}", 12, elements.INK, weight=600)]
     if high <= low * 1.05:
-        edges = [(len(_SCALE) // 2, f"about {rate_text(high)}")]
+        edges = [(len(_SCALE) // 2, f"about {high / scale:.3g}")]
     else:
         steps = [low * (high / low) ** (index / len(_SCALE)) for index in range(len(_SCALE) + 1)]
-        edges = [(shade, f"from {rate_text(steps[shade])}") for shade in reversed(range(len(_SCALE)))]
+        edges = [(shade, f"from {steps[shade] / scale:.3g}") for shade in reversed(range(len(_SCALE)))]
     for row, (shade, text) in enumerate(edges):
         y = _TOP + 22 + 22 * row
         parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="16" height="16" fill="{_SCALE[shade]}"/>')
         parts.append(elements.text(x + 22, y + 12, text, 11, elements.INK))
-    unit = rate_text(_scale_of(high)).split()[-1]
-    parts.append(elements.text(x, _TOP + 40 + 22 * len(edges), f"numbers in {unit}", 11, elements.MUTED))
     return parts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from palmette import _core
+from palmette.settings_files import value_in_force
 
 
 class NothingChosenError(ValueError):
@@ -36,7 +36,7 @@ def choose(
     """
     if algorithm is not None:
         return Chosen(algorithm, "named on the command line")
-    path = os.environ.get("PALMETTE_TABLE", "")
+    path = value_in_force("PALMETTE_TABLE")
     table = _core.Table.from_file(path) if path else _core.Table.built_in()
     whose = path or "built-in table"
     choice = table.choose(collective, job, root, block_bytes, ordered=ordered, shared_memory=shared_memory)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from palmette import _core
 from palmette.plan.crossing import link_names, many
-from palmette.units import bytes_text, plural
+from palmette.units import bytes_text, plural, text_width
 
 
 def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]:
@@ -115,4 +116,4 @@ def _busiest_lines(counts: dict[str, Any]) -> list[str]:
         lines.append(
             f"physical bound: {_core.format_duration(counts['bound_s'])}; the busiest link takes {times:.3g} times that"
         )
-    return lines
+    return [part for line in lines for part in textwrap.wrap(line, text_width(), subsequent_indent="  ")]

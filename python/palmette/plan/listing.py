@@ -6,8 +6,7 @@ import textwrap
 from typing import Any
 
 from palmette import _core
-
-WIDTH = 80
+from palmette.units import text_width
 
 
 def rows(collective: str | None) -> list[_core.Algorithm]:
@@ -51,7 +50,7 @@ def _wrapped(label: str, text: str) -> list[str]:
     # Alternatives of a key such as node=linear|binomial|... have no blanks, and may be longer than a line.
     lines = textwrap.wrap(
         text.replace("|", "|" + _MAY_BREAK),
-        WIDTH,
+        text_width(),
         initial_indent=label,
         subsequent_indent="    ",
         break_long_words=False,

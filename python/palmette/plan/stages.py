@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from palmette import _core
 from palmette.plan.contents import contents_text
 from palmette.plan.crossing import Crossings
-from palmette.units import plural
+from palmette.units import plural, text_width
 
-WIDTH = 80
 MOST_EACH = 4
 """Up to so many messages of one kind get a line each, with their blocks."""
 MOST_PAIRS = 24
@@ -117,7 +116,7 @@ def _one(plan: _core.Plan, crossings: Crossings, message: _core.Message) -> str:
     line = f"{crossings.name(message.sender)}→{crossings.name(message.receiver)}" + (
         f": {contents}" if contents else ""
     )
-    return "    " + textwrap.shorten(line, WIDTH - 4, placeholder=" ...")
+    return "    " + textwrap.shorten(line, text_width() - 4, placeholder=" ...")
 
 
 def _pairs(crossings: Crossings, messages: Sequence[_core.Message], everything: bool) -> list[str]:
@@ -128,5 +127,10 @@ def _pairs(crossings: Crossings, messages: Sequence[_core.Message], everything: 
     if len(shown) < len(pairs):
         text += f"  and {len(pairs) - len(shown):,} more"
     return textwrap.wrap(
-        text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text,
+        text_width(),
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -10,7 +10,7 @@ import click
 
 from palmette import _core
 from palmette.predict.answer import SIDE_BY_SIDE, Cell, Question, fastest
-from palmette.units import plural, rate_text
+from palmette.units import plural, rate_text, text_width
 
 PROVENANCES = (
     ("calibrated", "measured"),
@@ -42,7 +42,7 @@ def assumption_lines(job: _core.Job) -> list[str]:
         own = [f"{one.what} {_cost_text(one)}" for one in assumptions if one.provenance == provenance]
         if own:
             lines += click.wrap_text(
-                f"{phrase}: {', '.join(own)}", width=80, subsequent_indent="  ", preserve_paragraphs=False
+                f"{phrase}: {', '.join(own)}", width=text_width(), subsequent_indent="  ", preserve_paragraphs=False
             ).splitlines()
     return lines
 
@@ -58,7 +58,7 @@ def _head(question: Question, collective: str, placement: str) -> list[str]:
     ]
     root = f", root {question.root}" if _core.is_rooted(collective) else ""
     text = f"{collective}, {plural(job.size, 'rank')} on {', '.join(levels)}, placed {placement}{root}"
-    return click.wrap_text(text, width=80).splitlines()
+    return click.wrap_text(text, width=text_width()).splitlines()
 
 
 def _table(cells: Sequence[Cell], best: set[int]) -> list[str]:

@@ -13,6 +13,7 @@ from html import escape
 from palmette.bench.evaluate import Row
 from palmette.bench.text import size_text, time_text
 from palmette.measure.statistics import Summary
+from palmette.units import plural
 
 WIDTH, HEIGHT = 348, 250
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 12, 38
@@ -132,7 +133,7 @@ def _marker(x: float, y: float, kind: str, tip: str) -> str:
 
 def _tip(name: str, row: Row, one: Summary) -> str:
     who = row.rival if row.rival and name != "palmette" else name
-    spread = f" (quartiles {time_text(one.low_s)} to {time_text(one.high_s)}, {one.count} samples)"
+    spread = f" (quartiles {time_text(one.low_s)} to {time_text(one.high_s)}, {plural(one.count, 'sample')})"
     lines = [
         f"{who}, {row.collective} {size_text(row.size_bytes)}",
         time_text(one.median_s) + (", simulated" if row.simulated else spread),

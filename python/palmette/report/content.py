@@ -14,6 +14,7 @@ from palmette.bench.results import Job, Run
 from palmette.bench.text import VERDICTS, mpi_text, name_text, size_text, time_text
 from palmette.measure.statistics import MARGIN
 from palmette.report.charts import chart, time_range
+from palmette.units import plural
 
 Series = tuple[str, str]
 """An MPI and a placement."""
@@ -112,7 +113,7 @@ def _heat_cell(row: Row) -> HeatCell:
     strength = max(value, 1 / value) if judged and value > 0 else 1.0
     shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
     tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"
-    tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {row.pairs} pairs"
+    tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {plural(row.pairs, 'pair')}"
     return HeatCell(verdict, round(0.25 + 0.75 * shade, 2), change, multiples, tip)
 
 
@@ -279,8 +280,12 @@ def command_line(run: Run) -> str:
     words = ["palmette", "bench", *filter(None, [",".join(settings["collectives"])])]
     words += ["--set", settings["named_set"]] if settings.get("named_set") else []
     words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]
-    words += ["--mpi", ",".join(settings["mpis"]), *settings.get("place", [])]
-    if "--local" not in words:
+    place = list(settings.get("place", []))
+    line = place[place.index("--") :] if "--" in place else []
+    if not line:
+        words += ["--mpi", ",".join(settings["mpis"])]
+    words += place[: len(place) - len(line)]
+    if "--local" not in words and not line:
         words += ["--placement", ",".join(settings["placements"])]
     for option, name, usual in (
         ("--ppn", "ppn", None),
@@ -303,7 +308,7 @@ def command_line(run: Run) -> str:
     words += ["--floor"] if settings.get("floor") else []
     words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
-    return shlex.join(words)
+    return shlex.join([*words, *line])
 
 
 def _variant(variant: dict[str, Any]) -> str:

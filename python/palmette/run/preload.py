@@ -29,6 +29,11 @@ def with_preload(libraries: Sequence[Path], present: str | None) -> str:
     return ":".join([*words[:place], *ours, *words[place:]])
 
 
+def is_ours(word: str) -> bool:
+    """Whether a word of LD_PRELOAD is one of palmette's libraries."""
+    return _OURS.match(Path(word).name) is not None
+
+
 def _replaces_mpi(word: str) -> bool:
     path = Path(word)
     try:

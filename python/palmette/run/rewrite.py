@@ -74,22 +74,24 @@ def _srun(
     --export then names the variables, for an --export of the user's may leave the environment out.
     """
     changed = {name: amend(environment.get(name)) for name, amend in amended.items()}
-    preload = changed.pop(LD_PRELOAD)
+    preload = changed.pop(LD_PRELOAD, None)
+    ours_in_words = [f"{LD_PRELOAD}={preload}"] if preload is not None else []
     exports = {(a.first, a.last) for a in line.assignments}
     theirs = {a.name for a in line.assignments}
     ours = {name: text for name, text in {**variables, **changed}.items() if name not in theirs or name in changed}
     words = list(line.words)
     if not exports:
         for place in reversed([part.start for part in line.parts] or [1]):
-            words.insert(place, ",".join(["--export=ALL", f"{LD_PRELOAD}={preload}"]))
+            words.insert(place, ",".join(["--export=ALL", *ours_in_words]))
         return tuple(words), ours
     for first, last in sorted(exports, reverse=True):
         entries = []
         for a in line.assignments:
             if (a.first, a.last) != (first, last) or a.name in ("NONE", "NIL"):
                 continue
-            if a.name == LD_PRELOAD:
-                preload = amended[LD_PRELOAD](a.value if a.value is not None else environment.get(LD_PRELOAD))
+            if a.name == LD_PRELOAD and LD_PRELOAD in amended:
+                present = a.value if a.value is not None else environment.get(LD_PRELOAD)
+                ours_in_words = [f"{LD_PRELOAD}={amended[LD_PRELOAD](present)}"]
             elif a.name in changed:
                 # Named below, with the value from srun's environment.
                 if a.value is not None:
@@ -97,5 +99,5 @@ def _srun(
             else:
                 entries.append(a.name if a.value is None else f"{a.name}={a.value}")
         named = [] if "ALL" in entries else list(ours)
-        words[first:last] = ["--export=" + ",".join([*entries, *named, f"{LD_PRELOAD}={preload}"])]
+        words[first:last] = ["--export=" + ",".join([*entries, *named, *ours_in_words])]
     return tuple(words), ours

@@ -1,4 +1,4 @@
-"""A topology as a tree in text, 80 columns wide."""
+"""A topology as a tree in text, as wide as the terminal, 60 to 80 columns."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from palmette.show.fold import Folded, Folder
 from palmette.topology.model import Aggregator, Topology
-from palmette.units import plural, rate_text
+from palmette.units import plural, rate_text, text_width
 
-WIDTH = 80
 _RATE_WIDTH = 20
 _HOSTS_WIDTH = 15
 MOST_DIFFERENT = 16
@@ -21,8 +20,10 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
     tree = topology.machine.tree
     hosts = folder.hosts(tree)
     levels = ", ".join(level.name for level in topology.machine.levels)
-    lines = [_clip(f"{topology.name}: {plural(hosts, 'host')}; levels {levels}", WIDTH), ""]
-    lines.append(f"{'':<{WIDTH - _RATE_WIDTH - _HOSTS_WIDTH}}{'hosts':>{_HOSTS_WIDTH}}{'capacity up':>{_RATE_WIDTH}}")
+    lines = [_clip(f"{topology.name}: {plural(hosts, 'host')}; levels {levels}", text_width()), ""]
+    lines.append(
+        f"{'':<{text_width() - _RATE_WIDTH - _HOSTS_WIDTH}}{'hosts':>{_HOSTS_WIDTH}}{'capacity up':>{_RATE_WIDTH}}"
+    )
     if everything:
         _write_all(folder, lines)
     else:
@@ -101,7 +102,7 @@ def _row(label: str, hosts: str, rate: str) -> str:
         right = f"{rate:>{_RATE_WIDTH}}"
         if not rate:
             right = ""
-    space = WIDTH - len(right)
+    space = text_width() - len(right)
     return f"{_clip(label, space - (1 if right.strip() else 0)):<{space}}{right}".rstrip()
 
 

@@ -57,7 +57,7 @@ class SimulatedSet:
 _SETS = (
     SimulatedSet(
         "test-bed",
-        "The gather paper's test bed, 296 ranks, 8 B to 64 KB.",
+        "The gather paper's test bed, 296 ranks, 8 to 64K bytes.",
         "gather-paper",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
@@ -66,7 +66,7 @@ _SETS = (
     ),
     SimulatedSet(
         "clos-1024",
-        "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 B to 64 KB.",
+        "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 to 64K bytes.",
         "ranger-64",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
@@ -76,7 +76,7 @@ _SETS = (
     ),
     SimulatedSet(
         "trees-4096",
-        "Trees on the three-tier fat tree, 4,096 ranks, 64 B to 64 KB, block and random placement.",
+        "Trees on the three-tier fat tree, 4,096 ranks, 64 to 64K bytes, block and random placement.",
         "fat-tree-256",
         ("block", "random:1"),
         dict.fromkeys(("gather", "scatter", "bcast", "reduce"), (64, 4096, 65_536)),

@@ -16,6 +16,7 @@ from palmette.tune.errors import TuneError
 from palmette.tune.places import Site
 from palmette.tune.results import MPI, TABLE, Cell, Output, read_output
 from palmette.tune.store import TuneJob
+from palmette.units import plural
 
 GRACE_S = 30.0
 """Time of a job beyond its budget: to start, and for the outstanding calls at the end."""
@@ -74,7 +75,7 @@ class InterruptedJobError(KeyboardInterrupt):
 
 def probe(site: Site) -> Output:
     """Run the program without cells: which MPI, which hosts. Raises TuneError."""
-    with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-tune-", dir=site.folder) as folder:
         path = Path(folder) / "samples.jsonl"
         done = site.run(["--output", str(path)], {}, 120.0)
         output = read_output(path)
@@ -96,7 +97,7 @@ def measure(
     label = f"{site.mpi or 'mpi'} {site.placement}: {step}"
     watcher.job_starts(label, len(questions), seconds)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palmette-tune-", dir=site.folder) as folder:
         cells, samples = Path(folder) / "cells", Path(folder) / "samples.jsonl"
         cells.write_text("".join(map(_line, questions)), encoding="utf-8")
         # Palmette's own comparison with the MPI would only disturb the measurement. Each candidate gets a communicator
@@ -173,9 +174,10 @@ def _complaint(done: subprocess.CompletedProcess[str] | None, output: Output) ->
     if done is None:
         return "interrupted"
     if done.returncode == TIMED_OUT and not output.ended:
-        return f"ended at its time limit after {len(output.results)} cells"
+        return f"ended at its time limit after {plural(len(output.results), 'cell')}"
     if done.returncode != 0 or not output.ended:
-        return f"the job ended with status {done.returncode} after {len(output.results)} cells: {error_line(done)}"
+        cells = plural(len(output.results), "cell")
+        return f"the job ended with status {done.returncode} after {cells}: {error_line(done)}"
     if output.palmette_ranks < len(output.hosts):
         return f"the preload was loaded on {output.palmette_ranks} of {len(output.hosts)} ranks only"
     return None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from palmette.lab.running import run_to_end
+from palmette.measure.lines import AS_LAUNCHED, Line
 from palmette.measure.places import Place
-from palmette.mpi.abi import SONAMES, Abi, abi_of_launcher, measuring_program, preload_library
+from palmette.mpi.abi import measuring_program, preload_library
 from palmette.mpi.install import Installation
-from palmette.mpi.launch import identify
-from palmette.run import prepare
+from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.tune.errors import TuneError
 
 
@@ -47,6 +45,11 @@ class Site(Protocol):
         ...
 
     @property
+    def folder(self) -> Path | None:
+        """Where files of jobs must lie; None: anywhere."""
+        ...
+
+    @property
     def spins(self) -> bool:
         """Whether there is a core for each rank."""
         ...
@@ -71,9 +74,7 @@ class PlaceSite:
     ) -> None:
         self._place, self._mpi, self.placement = place, mpi, placement
         self.hosts: list[str] | None = place.place(placement, ppn, ranks)
-        abi = abi_of_launcher(mpi.launcher)
-        assert abi is not None, "every MPI of mpi_install has a launcher of its own"
-        self._program, self._preload = program(abi), preload_library(abi)
+        self._program, self._preload = program(mpi.abi), preload_library(mpi.abi)
 
     @property
     def description(self) -> str:
@@ -86,6 +87,10 @@ class PlaceSite:
     @property
     def topology_path(self) -> Path | None:
         return self._place.topology_path
+
+    @property
+    def folder(self) -> Path | None:
+        return self._place.folder
 
     @property
     def spins(self) -> bool:
@@ -104,48 +109,29 @@ class LineSite:
     """A launcher line of the user's without a program: `mpiexec -n 64 --hostfile hosts`."""
 
     mpi = ""
-    placement = "as launched"
+    placement = AS_LAUNCHED
     hosts: list[str] | None = None
 
-    def __init__(self, words: Sequence[str], topology: Path | None, abi: Abi | None = None) -> None:
-        self._words = list(words)
+    def __init__(self, words: Sequence[str], topology: Path | None, abi: str | None = None) -> None:
+        self._line = Line.read(words, abi)
         self.topology_path = topology
         # Unknown; a wrong guess would only affect how ranks wait.
         self.spins = False
-        launcher = shutil.which(self._words[0])
-        known = identify(Path(launcher)) if launcher is not None else None
-        if known is None:
-            raise TuneError(
-                f"{self._words[0]} is no launcher that palmette knows; write the line as you would before a program: "
-                "-- mpiexec -n 64"
-            )
-        found = abi or abi_of_launcher(known.kind)
-        if found is None:
-            raise TuneError(f"{self._words[0]} starts programs of any MPI; say --abi mpich, ompi or abi")
-        self._abi: Abi = found
-        self._program = program(found)
-        # A user's program finds its MPI by the RPATH of its compiler; the tune program has none.
-        self._libraries = _libraries_of(Path(launcher or self._words[0]), found)
+        self._program, self._preload = program(self._line.abi), preload_library(self._line.abi)
 
     @property
     def description(self) -> str:
-        return " ".join(self._words)
+        return self._line.text
+
+    @property
+    def folder(self) -> Path:
+        return Path.cwd()
 
     def run(
         self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Run the line with the tune program behind it. Raises RunError."""
-        given = {**self._libraries, **variables}
-        prepared = prepare([*self._words, str(self._program), *arguments], given, os.environ, abi=self._abi)
-        assignments = [f"{name}={value}" for name, value in prepared.environment.items()]
-        return run_to_end(["env", *assignments, *prepared.command], timeout_s=timeout_s, capture=True)
-
-
-def _libraries_of(launcher: Path, abi: Abi) -> dict[str, str]:
-    """Return LD_LIBRARY_PATH with the MPI library of a launcher's installation; empty where there is none."""
-    prefix = launcher.resolve().parent.parent
-    for folder in (prefix / "lib", prefix / "lib64"):
-        if (folder / SONAMES[abi]).exists() and prefix != Path("/usr"):
-            known = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
-            return {"LD_LIBRARY_PATH": ":".join(dict.fromkeys([str(folder), *known]))}
-    return {}
+        """Run the line with the tune program behind it. Raises BenchError."""
+        given = {LD_PRELOAD: str(self._preload), **variables}
+        return run_to_end(
+            self._line.command([str(self._program), *arguments], given), timeout_s=timeout_s, capture=True
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
@@ -41,8 +41,10 @@ class Decided:
     confirmed: bool = True
 
 
-def rows_of(decided: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+def rows_of(decided: Sequence[Decided], around: Surroundings, *, unconfirmed: bool = False) -> list[dict[str, Any]]:
     """Return the rows for cells of one MPI and placement: one for each run of sizes with the same choice.
+
+    A choice that no separate job confirmed gives no row, unless `unconfirmed`.
 
     A row reaches from the smallest to the largest size at which its choice was measured; two different choices meet
     at the geometric mean. Where the present choice stays there is no row. Functions whose ranks don't know the sizes
@@ -51,6 +53,8 @@ def rows_of(decided: Sequence[Decided], around: Surroundings) -> list[dict[str, 
     rows = []
     by_function: dict[str, list[Decided]] = {}
     for one in sorted(decided, key=lambda one: one.verdict.cell):
+        if not (one.confirmed or unconfirmed):
+            one = replace(one, verdict=replace(one.verdict, spec=TABLE))
         by_function.setdefault(one.verdict.cell.function, []).append(one)
     for function, found in by_function.items():
         if function == "barrier" or sizes_unknown(function):

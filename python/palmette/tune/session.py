@@ -21,6 +21,7 @@ from palmette.tune.results import MPI, TABLE, Cell, CellResult
 from palmette.tune.rows import Decided, Surroundings, rows_of
 from palmette.tune.store import TuneJob, TuningStore
 from palmette.tune.validity import holds_for, own_range
+from palmette.units import plural
 
 MOST_REFINEMENTS = 4
 NEAREST_SIZES = 2
@@ -49,9 +50,18 @@ class Session:
     """Does the tuning of several sites one after the other."""
 
     def __init__(
-        self, plans: Sequence[SitePlan], budget_s: float, how: How, store: TuningStore | None, watcher: Watcher
+        self,
+        plans: Sequence[SitePlan],
+        budget_s: float,
+        how: How,
+        store: TuningStore | None,
+        watcher: Watcher,
+        *,
+        unconfirmed: bool = False,
     ) -> None:
+        """`unconfirmed`: rows for choices that were better in the search alone, too."""
         self._plans, self._budget_s, self._how, self._store, self._watcher = plans, budget_s, how, store, watcher
+        self._unconfirmed = unconfirmed
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
@@ -85,9 +95,9 @@ class Session:
             _core.is_scattered(plan.job),
             plan.oversubscribed,
             datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-            f"{plan.job.size} ranks, {own_range(plan.job).min_nodes} nodes",
+            f"{plural(plan.job.size, 'rank')}, {plural(own_range(plan.job).min_nodes, 'node')}",
         )
-        self.outcome.rows += rows_of(decided, around)
+        self.outcome.rows += rows_of(decided, around, unconfirmed=self._unconfirmed)
 
 
 class _Site:

@@ -4,11 +4,10 @@
 #include <mpi.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 
 #include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/settings.hpp"
 #include "palmette/mpi/library.hpp"
 
 #if !defined(PALMETTE_ABI_SMPI)
@@ -27,11 +26,6 @@ extern "C" __attribute__((visibility("default"))) const char PALMETTE_MARKER = 1
 namespace palmette {
 namespace interpose {
 namespace {
-
-bool is_switched_off() {
-    const char* enable = std::getenv("PALMETTE_ENABLE");
-    return enable && std::string_view(enable) == "0";
-}
 
 /// At the end of the process: only then is it certain that no call will be intercepted.
 __attribute__((destructor)) void warn_if_bypassed() {

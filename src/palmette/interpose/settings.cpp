@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/never_destroyed.hpp"
+#include "palmette/base/settings_files.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/node/shared_single_copy.hpp"
@@ -26,9 +28,47 @@ namespace {
 using runtime::hash_field;
 using runtime::Settings;
 
+/// What files say where the environment doesn't; read once.
+const base::SettingsFiles& settings_files() {
+    static const base::NeverDestroyed files([] {
+#if defined(PALMETTE_ABI_SMPI)
+        return base::SettingsFiles();  // a simulated cluster has its own
+#else
+        std::vector<base::DeclaredSetting> declared;
+        for (const settings::Setting& setting : settings::all)
+            declared.push_back({setting.name, setting.kind,
+                                std::ranges::find(settings::of_one_run, setting.name) == settings::of_one_run.end(),
+                                ""});
+        for (const settings::Renamed& old : settings::renamed) declared.push_back({old.old_name, "", true, old.name});
+        const char* site = std::getenv(settings::site.name);
+        Dl_info here{};
+        const bool known = dladdr(reinterpret_cast<const void*>(&settings_from_environment), &here) != 0;
+        return base::read_settings_files(site ? site : "", known && here.dli_fname ? here.dli_fname : "", declared);
+#endif
+    }());
+    return *files;
+}
+
+/// A setting's text from the environment, otherwise from a file; null where neither has it. An empty one stands for the
+/// default.
+const char* text_of(const char* name) {
+    if (const char* value = std::getenv(name)) return value;
+    const auto& values = settings_files().values;
+    const auto found = values.find(std::string_view(name));
+    return found == values.end() ? nullptr : found->second.text.c_str();
+}
+
 std::string value_of(const settings::Setting& setting) {
-    const char* value = std::getenv(setting.name);
+    const char* value = text_of(setting.name);
     return value && *value ? std::string(value) : std::string(setting.default_value);
+}
+
+/// A setting's name for complaints: with its line, where a file has it.
+std::string named(std::string_view name) {
+    const auto& values = settings_files().values;
+    const auto found = values.find(name);
+    if (found == values.end() || std::getenv(std::string(name).c_str())) return std::string(name);
+    return base::cat(found->second.where, ": ", name);
 }
 
 void complain(Settings& settings, const std::string& text) {
@@ -71,13 +111,13 @@ std::optional<double> share_of(const std::string& text) {
 
 void read_forced(Settings& settings, select::Function function) {
     const std::string name = runtime::setting_of(function);
-    const char* value = std::getenv(name.c_str());
+    const char* value = text_of(name.c_str());
     if (!value || !*value) return;
     hash_field(settings.hash, name + "=" + value);
     try {
         settings.forced[static_cast<std::size_t>(function)] = runtime::forced_by(function, value, name);
     } catch (const base::Error& error) {
-        complain(settings, base::cat(name, ": ", error.what(), "; the setting is ignored"));
+        complain(settings, base::cat(named(name), ": ", error.what(), "; the setting is ignored"));
     }
 }
 
@@ -136,9 +176,12 @@ void complain_of_files(Settings& settings) {
 
 }  // namespace
 
+bool is_switched_off() { return value_of(settings::enable) == "0"; }
+
 Settings settings_from_environment() {
     Settings out;
     out.hash = base::fnv1a_start;
+    for (const std::string& mistake : settings_files().mistakes) complain(out, mistake);
     out.enable = flag(out, settings::enable);
     hash_field(out.hash, out.enable ? "on" : "off");
     out.topology = value_of(settings::topology);
@@ -150,7 +193,7 @@ Settings settings_from_environment() {
             out.table = select::Table::from_file(path);
             hash_field(out.hash, out.table.to_json().dump());
         } catch (const base::Error& error) {
-            complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
+            complain(out, base::cat(named(settings::table.name), ": ", error.what(), "; the built-in table is used"));
         }
     }
     hash_field(out.hash, std::to_string(select::Table::built_in_digest()));
@@ -172,6 +215,13 @@ Settings settings_from_environment() {
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
     hash_field(out.hash, out.report.empty() ? "no report" : "report");
+    const std::string joblog = value_of(settings::joblog);
+    if (base::expected_instead(settings::joblog.kind, joblog).empty())
+        out.joblog = joblog == "0" ? std::string() : joblog;
+    else
+        complain(out, base::cat(settings::joblog.name, "='", joblog,
+                                "' is none of 0, syslog, syslog:/SOCKET and a path "
+                                "that begins with /; no line is written"));
     const std::string verbose = value_of(settings::verbose);
     out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
     if (verbose != "0" && out.verbose == 0)

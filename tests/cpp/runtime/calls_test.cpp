@@ -117,6 +117,39 @@ TEST(Report, counts_by_function_size_and_algorithm) {
     EXPECT_GT(row.multiple(), 1);
 }
 
+TEST(Report, tells_first_what_served_calls_took_and_saved) {
+    Report report;
+    Report::Served& fast = report.served_row(Function::bcast, 1024, "ring", "a test");
+    for (int rank = 0; rank < 4; ++rank) {
+        for (int call = 0; call < 100; ++call) fast.calls.add(rank == 0);
+        report.timed(fast, 0.5);
+    }
+    const auto gain = [&](const char* name) { return *report.to_json(4, 2.0, base::Json()).find("gain")->find(name); };
+    const auto text = [&] { return gain("sentence").string("sentence"); };
+    EXPECT_EQ(text(), "served collectives took 500 ms of a rank's time (25 %); not compared with the MPI alone");
+    Report::Compared& compared = report.compared_row(Function::bcast, 1024, "ring");
+    compared.pairs = 3, compared.ours_s = 4e-3, compared.mpi_s = 9e-3, compared.cost_s = 0.1;
+    ++compared.of(select::Verdict::open);
+    EXPECT_NE(text().find("3 pairs of calls can't tell yet"), std::string::npos) << text();
+    --compared.of(select::Verdict::open);
+    ++compared.of(select::Verdict::faster);
+    // A rank's 100 calls, 5 ms each, less what comparing cost.
+    EXPECT_NEAR(gain("saved_seconds").number("saved_seconds"), 0.4, 1e-12);
+    EXPECT_NE(text().find("about 400 ms less than with the MPI alone (3 pairs of calls compared)"), std::string::npos)
+        << text();
+    report.served_row(Function::allreduce, 8, "ring", "").calls.add(true);
+    EXPECT_NE(text().find("; 1 kind not compared)"), std::string::npos) << text();
+    Report::Compared& other = report.compared_row(Function::allreduce, 8, "ring");
+    other.pairs = 1;
+    ++other.of(select::Verdict::open);
+    EXPECT_NE(text().find("4 pairs of calls compared; 1 of 2 kinds still open)"), std::string::npos) << text();
+    compared.ours_s = 9e-3;
+    EXPECT_NE(text().find("about 100 ms more than"), std::string::npos) << "only what comparing cost: " << text();
+    EXPECT_EQ(gain("open_kinds").integer("open_kinds"), 1);
+    const std::string page = report.page(4, 2.0);
+    EXPECT_LT(page.find("served collectives took"), page.find("bcast"));
+}
+
 TEST(Report, tells_refusals_with_their_reasons) {
     Report report;
     report.refused_row(Function::gather, Refusal::precondition, "too few ranks").calls.add(true);

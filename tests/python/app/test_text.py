@@ -15,7 +15,7 @@ def comparisons(uncounted: int) -> Comparisons:
 
 def test_irregular_collectives_that_arent_counted_on_links_are_told() -> None:
     shown = "\n".join(lines(comparisons(2496)))
-    assert "busiest link, alone: leaf0, 3.5 MB\n  (and 2,496 irregular collectives, not counted)" in shown
+    assert "busiest link, alone: leaf0, 3.34M bytes\n  (and 2,496 irregular collectives, not counted)" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert to_json(comparisons(2496))["variants"][0]["busiest_without_calls"] == 2496
     assert "not counted" not in "\n".join(lines(comparisons(0)))

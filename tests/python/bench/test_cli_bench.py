@@ -29,6 +29,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("gather", "-n", "2", "--placement", "cyclic"), "no meaning for local ranks"),
         (("gather", "-n", "2", "--env", "A"), "--env A: expected NAME=VALUE"),
         (("gather", "--lab-name", "nobody", "--mpi", "mpich"), "the lab 'nobody' is not up"),
+        (("gather", "--lab", "nobody", "--mpi", "mpich"), "the lab 'nobody' is not up"),
+        (("gather", "--lab", "x", "--lab-name", "y"), "--lab and --lab-name name different places"),
         (("--compare", "1", "2"), "runs.sqlite: no such file"),
     ],
 )
@@ -115,3 +117,21 @@ def test_the_table_fits_80_columns_and_marks_what_is_not_trusted(
     assert max(map(len, result.out.splitlines())) <= 80
     small = next(line for line in result.out.splitlines() if line.startswith("gather") and " 64 B " in line)
     assert "x)" in small
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"), [(2, "2 jobs stored; the same command with --resume"), (0, "no job had ended")]
+)
+def test_ctrl_c_says_how_to_go_on(
+    ended: int, told: str, palmette: Palmette, made_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_settings: object, _place: object, _watcher: object, keep: Callable[..., None], **_: object) -> Run:
+        run = made_run()
+        for _ in range(ended):
+            keep(run, run.jobs[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("palmette.cli.bench.measure", interrupted)
+    result = palmette("bench", "gather", "-n", "2", "--mpi", "mpich")
+    assert result.status == 130
+    assert told in " ".join(result.err.split())

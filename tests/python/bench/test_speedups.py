@@ -31,8 +31,8 @@ def test_bars_are_as_long_as_calls_are_faster(made_run: MakeRun) -> None:
     assert widths == pytest.approx([4 * widths[2], 2 * widths[2], widths[2], widths[2] / 2], rel=0.02)
     words = [one.text or "" for one in picture.iter(f"{SVG}text")]
     assert [word for word in words if "gather" in word] == ["allgather 64K", "gather 64K"]
-    assert [word for word in words if re.fullmatch(r"[\d.]+x", word)][-4:] == ["4x", "2x", "1x", "0.5x"]
-    assert any("3leaf@50Mbit/s" in word for word in words), words
+    assert [word for word in words if re.fullmatch(r"[\d.]+x", word)][-4:] == ["4.0x", "2.0x", "1.0x", "0.5x"]
+    assert any("emulated cluster, lab 3leaf@50Mbit/s" in word for word in words), words
 
 
 def test_wrong_results_are_not_drawn(made_run: MakeRun) -> None:

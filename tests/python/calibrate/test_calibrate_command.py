@@ -46,7 +46,12 @@ def one_line(result: Any, message: str) -> None:
     [
         ((), "say where to run: the line that starts your jobs"),
         (("-n", "2", "--lab", "2node"), "name different places"),
-        (("-n", "2", "mpiexec", "-n", "2"), "two places to run"),
+        (("-n", "2", "mpiexec", "-n", "2"), "--local and -- mpiexec -n 2 name different places"),
+        (("-n", "2", "--", "mpiexec", "-n", "2"), "name different places"),
+        (("--ppn", "2", "--", "mpiexec", "-n", "2"), "both say where to run"),
+        (("mpiexec", "--", "mpiexec", "-n", "2"), "mpiexec: what stands before -- has no meaning"),
+        (("--lab", "nobody"), "the lab 'nobody' is not up"),
+        (("-n", "2", "--abi", "mpich"), "--abi belongs to a launcher line"),
         (("--target", "0", "-n", "2"), "expected a percentage"),
         (("--budget", "soon", "-n", "2"), "'soon' is not a duration"),
         (("--lab-name", "nobody"), "the lab 'nobody' is not up"),

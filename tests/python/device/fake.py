@@ -177,7 +177,7 @@ class Cuda:
 
 
 class DeviceArray:
-    """A NumPy array's copy in device memory, which mpi4py takes as a buffer: managed, of the device's pool, or plain."""
+    """A NumPy array's copy in device memory, which mpi4py takes as a buffer: managed, of the pool, or plain."""
 
     def __init__(
         self,

@@ -277,9 +277,11 @@ def test_a_job_of_one_rank_or_one_host_is_refused() -> None:
         (("--from", "measurement:file"), "measurement takes no file but a job"),
         (
             ("--from", "synthetic", "2node", "mpiexec", "-n", "4"),
-            "only --from measurement runs a job; leave out mpiexec",
+            "only --from measurement runs a job; leave out -- mpiexec -n 4",
         ),
         (("--from", "measurement", "--lab-name", "nobody"), "the lab 'nobody' is not up"),
+        (("--from", "measurement", "--lab", "nobody"), "the lab 'nobody' is not up"),
+        (("--from", "measurement", "--", "nompiexec", "-n", "2"), "nompiexec: no such program"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(

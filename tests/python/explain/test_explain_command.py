@@ -234,6 +234,19 @@ def report(**changes: Any) -> dict[str, Any]:
     return {"format": "palmette-report", "version": 1, "calls": [{**call, **changes}, forced], "fallbacks": [fallback]}
 
 
+def test_what_was_gained_stands_first(palmette: Palmette) -> None:
+    gain = {"sentence": "served collectives took 2 s of a rank's time (20 %); not compared with the MPI alone"}
+    Path("run.json").write_text(json.dumps({**report(), "gain": gain}))
+    lines = palmette("explain", "--report", "run.json").out.splitlines()
+    assert " ".join(" ".join(lines[:2]).split()) == gain["sentence"]
+    assert lines[2:4] == ["topology: none (levels from the MPI); --topology FILE", ""]
+    assert json.loads(palmette("explain", "--report", "run.json", "--json").out)["gain"] == gain
+    Path("run.json").write_text(json.dumps({**report(), "gain": gain, "topology": "t.json"}))
+    assert "topology: none" not in palmette("explain", "--report", "run.json").out
+    Path("old.json").write_text(json.dumps(report()))
+    assert palmette("explain", "--report", "old.json").out.startswith("allreduce"), "reports of earlier versions"
+
+
 def test_each_row_of_a_report_is_explained(palmette: Palmette) -> None:
     Path("run.json").write_text(json.dumps(report()))
     result = palmette("explain", "--report", "run.json")

@@ -109,7 +109,7 @@ def test_status_shows_the_aggregators(lab: Lab, palmette: Callable[..., Any]) ->
     text = palmette("lab", "status").out
     assert max(map(len, text.splitlines()[2:])) <= 80 + len(str(lab.topology_path))
     assert "aggregator0  10.77.0.5:7117  400 Mbit/s  fabric" in text
-    told = json.loads(palmette("lab", "status", "--json").out)
+    (told,) = json.loads(palmette("lab", "status", "--json").out)["labs"]
     assert [(one["name"], one["switch"], one["address"]) for one in told["aggregators"]] == [
         ("aggregator0", "fabric", "10.77.0.5:7117"),
         ("aggregator1", "leaf0", "10.77.0.6:7117"),

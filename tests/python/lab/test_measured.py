@@ -60,7 +60,7 @@ def test_the_leaves_of_a_lab_are_found_by_a_far_spine_or_narrow_uplinks(
 ) -> None:
     with Lab.up("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", name="found", spine_delay_s=spine_delay_s) as lab:
         output = tmp_path / "found.json"
-        result = palmette("discover", "--from", "measurement", "--lab-name", "found", "-o", output)
+        result = palmette("discover", "--from", "measurement", "--lab", "found", "-o", output)
         assert result.status == 0, result.err
         wanted = {
             frozenset(host.name for host in leaf.hosts()) for leaf in load(lab.topology_path).machine.tree.children
@@ -84,7 +84,7 @@ def test_a_lab_is_calibrated_whatever_else_the_machine_does(
 ) -> None:
     output = tmp_path / "c.json"
     with Lab.up("2leaf@50Mbit/s:2node@100Mbit/s:1core", name="calibrated"):
-        result = palmette("calibrate", "--lab-name", "calibrated", "-o", output, "--budget", "4s")
+        result = palmette("calibrate", "--lab", "calibrated", "-o", output, "--budget", "4s")
         assert result.status == 0, result.err
     machine = load(output).machine
     assert machine.calibration is not None
@@ -100,7 +100,7 @@ def test_a_lab_is_calibrated_whatever_else_the_machine_does(
 def test_the_hosts_of_a_lab_are_found_by_measurement(palmette: Palmette, lab_state: Path, tmp_path: Path) -> None:
     output = tmp_path / "found.json"
     with Lab.up("2leaf@50Mbit/s:1node@100Mbit/s:1core", name="found", spine_delay_s=5e-3):
-        result = palmette("discover", "--from", "measurement", "--lab-name", "found", "-o", output)
+        result = palmette("discover", "--from", "measurement", "--lab", "found", "-o", output)
         assert result.status == 0, result.err
     assert {host.name for host in load(output).machine.tree.hosts()} == {"h0", "h1"}
     planned = palmette("plan", "gather", "--topology", output, "--algorithm", "linear")

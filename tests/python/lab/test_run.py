@@ -163,6 +163,41 @@ def test_print_shows_the_command_that_does_the_same(lab: Lab, ranks_program: Pro
     assert done.stdout.splitlines() == ["0 h7 -", "1 h2 -"]
 
 
+def test_with_palmette_the_lab_wiring_is_known_and_reported(lab: Lab, ranks_program: Program, tmp_path: Path) -> None:
+    program, written = ranks_program("mpich"), tmp_path / "report.json"
+    arguments = ("--mpi", "mpich", "--placement", "random:1", "--report", written, "--", program, "barriers", "5")
+    done = subprocess.run(run_command(*arguments), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(written.read_text())
+    assert [level["name"] for level in report["job"]["levels"]] == ["leaf", "node", "core"]
+    plain = subprocess.run(
+        run_command("--mpi", "mpich", "--", program), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert plain.stderr.splitlines() == [
+        "palmette lab run: by the MPI alone; --palmette runs it with palmette, --report tells why"
+    ]
+
+
+def test_palmette_run_before_lab_run_gets_the_wiring_too(lab: Lab, ranks_program: Program, tmp_path: Path) -> None:
+    program, written = ranks_program("mpich"), tmp_path / "report.json"
+    behind = run_command("--mpi", "mpich", "--", program, "barriers", "5")
+    code = [*behind[:3], "run", f"--report={written}", *behind]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "by the MPI alone" not in done.stderr
+    report = json.loads(written.read_text())
+    assert [level["name"] for level in report["job"]["levels"]] == ["leaf", "node", "core"]
+
+
+def test_a_program_of_another_mpi_is_told(lab: Lab, ranks_program: Program) -> None:
+    program = ranks_program("openmpi")
+    command = run_command("--mpi", "mpich", "-n", "1", "--", program)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    (warning,) = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert "needs libmpi.so.40" in warning
+    assert "use the launcher of the program's MPI" in warning
+
+
 def test_json_of_a_run_tells_hosts_output_and_status(lab: Lab, ranks_program: Program) -> None:
     program = ranks_program("mpich")
     command = run_command("--mpi", "mpich", "-n", "2", "--json", "--", program)

@@ -10,7 +10,7 @@ from palmette.discover.run import discover
 from palmette.lab import LabError
 from palmette.lab.network import link_commands, plan_network
 from palmette.lab.shaping import burst_bytes, shaping_lines
-from palmette.lab.spec import PAYLOAD_SHARE, parse_duration, read_spec
+from palmette.lab.spec import PAYLOAD_SHARE, read_spec
 from palmette.lab.topology import lab_topology, save_topology
 from palmette.topology import file as topology_file
 
@@ -139,13 +139,3 @@ def test_a_bucket_holds_two_frames_at_least_and_a_tenth_of_a_millisecond() -> No
 
 def test_payload_share_is_that_of_full_frames_with_time_stamps() -> None:
     assert PAYLOAD_SHARE == (1500 - 20 - 20 - 12) / (1500 + 14)
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("5ms", 5e-3), ("2us", 2e-6), ("1.5 s", 1.5), ("10ns", 1e-8)])
-def test_durations_are_read(text: str, seconds: float) -> None:
-    assert parse_duration(text) == pytest.approx(seconds)
-
-
-def test_a_duration_without_a_unit_is_refused() -> None:
-    with pytest.raises(LabError, match="5ms or 2us"):
-        parse_duration("5")

@@ -52,7 +52,7 @@ def test_exchanges_are_traffic_of_a_kind_of_its_own(capsys: pytest.CaptureFixtur
     found = map_json(capsys, "--matrix", path, "--machine", MACHINE)
     assert (found["bytes"], found["exchanged_bytes"], found["before"]["busiest"]["bytes"]) == (400, 300, 300)
     assert main(["map", "--matrix", path, "--machine", MACHINE]) == 0
-    assert "\nall-to-all exchanges are 75% of 400 B\n" in capsys.readouterr().out
+    assert "\nall-to-all exchanges are 75% of 400 bytes\n" in capsys.readouterr().out
 
 
 def test_files_of_version_1_are_read(tmp_path: Path) -> None:

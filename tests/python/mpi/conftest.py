@@ -126,6 +126,7 @@ class Mpi:
         environment.update(self.installation.environment(environment))
         environment.update(POLITE[self.name])
         environment["PALMETTE_SERVE_AFTER"] = "0"
+        environment["PALMETTE_SITE"] = "0"
         first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
         if self.name == "openmpi":
             first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"))
@@ -211,7 +212,7 @@ def _installed(variant: str, directory: Path) -> Mpi:
         pytest.skip(str(error))
 
 
-LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "told_once")
+LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "site", "told_once")
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 

@@ -66,6 +66,25 @@ def test_a_choice_that_loses_is_given_up_by_all_ranks_at_the_same_call(mpi: Mpi,
         assert calls[function] + reasons[SAMPLED]["calls"] + reasons[LOST]["calls"] == 600
         assert reasons[LOST]["rank_calls"] == 3 * reasons[LOST]["calls"]
         assert f"palmette: {function} of" in ran.err
+    gain = ran.report["gain"]
+    served = sum(row["rank_seconds"] for row in ran.report["calls"]) / 3
+    assert gain["served_seconds"] == pytest.approx(served)
+    assert gain["saved_seconds"] < 0
+    assert gain["kinds"] >= gain["settled_kinds"] >= 2
+    assert "topology" not in ran.report
+
+
+def test_the_page_begins_with_what_was_gained(mpi: Mpi, table: str) -> None:
+    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_REPORT": "1"}
+    ran = mpi.run(3, "comparison", "--calls", 100, "--reals", 0, settings=settings)
+    page = ran.err[ran.err.index("palmette: 3 ranks") :].splitlines()
+    assert page[1] == "  topology: none (levels from the MPI); --topology FILE"
+    head = next(at for at, line in enumerate(page) if line.startswith("  collective "))
+    sentence = " ".join(" ".join(page[2:head]).split())
+    assert sentence.startswith("served collectives took "), page
+    assert " more than with the MPI alone (" in sentence
+    assert "pairs of calls compared" in sentence
+    assert max(map(len, page)) <= 80
 
 
 def test_sizes_and_roots_that_never_come_back_are_compared_by_their_class(mpi: Mpi, table: str) -> None:

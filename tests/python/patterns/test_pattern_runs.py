@@ -89,16 +89,18 @@ def test_wrong_bytes_are_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["behind", "option"])
+def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_path: Path, form: str) -> None:
     try:
         mpich = mpi_install.find("mpich")
     except mpi_install.MpiNotFoundError as error:
         pytest.skip(str(error))
     table, picture = tmp_path / "rates.csv", tmp_path / "matrix.svg"
+    # As it was before every command took the line behind `--`.
+    line = ["--", str(mpich.mpiexec), "-n", "2"] if form == "behind" else ["--launcher", f"{mpich.mpiexec} -n 2"]
     result = palmette(
-        "bench", "pattern", "rail:groups=2,way=both", "--launcher", f"{mpich.mpiexec} -n 2", "--sizes", "1K",
-        "--seconds", "0",
-        "--min-iterations", "3", "--csv", table, "--svg", picture, "--json",
+        "bench", "pattern", "rail:groups=2,way=both", "--sizes", "1K", "--seconds", "0", "--min-iterations", "3",
+        "--csv", table, "--svg", picture, "--json", *line,
     )  # fmt: skip
     assert result.status == 0, result.err
     (document,) = json.loads(result.out)
@@ -182,11 +184,12 @@ def test_tables_fit_in_80_columns_and_pictures_show_each_pair() -> None:
         ((), "no pattern given"),
         (("trail", "-n", "2"), "pattern 'trail' is unknown"),
         (("rail", "-n", "2", "--sizes", "many"), "many"),
-        (("rail", "-n", "2", "--launcher", "mpiexec -n 2"), "--launcher says where to run"),
-        (("rail", "--topology", "x.json"), "belong to --launcher"),
+        (("rail", "-n", "2", "--launcher", "mpiexec -n 2"), "name different places"),
+        (("rail", "--topology", "x.json"), "belongs to a launcher line"),
         (("rail", "--launcher", "no-such-launcher -n 2"), "no such program"),
         (("rail", "-n", "2", "--mpi", "nompi"), "nompi"),
         (("rail", "-n", "2", "--lab-name", "x"), "name different places"),
+        (("rail", "--placement", "cyclic", "--", "mpiexec", "-n", "2"), "both say where to run"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(palmette: Call, arguments: tuple[str, ...], complaint: str) -> None:

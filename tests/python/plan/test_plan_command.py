@@ -260,7 +260,7 @@ def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Ca
         (("gather", "--machine", "4node", "--algorithm", "linear", "--svg", "no/dir/x.svg"),
          "can't write no/dir/x.svg"),
         (("broadcast", "--machine", "4node"),
-         "'broadcast' is no collective; there are gather, scatter, allgather, bcast"),
+         "'broadcast' is no collective (did you mean bcast?); there are gather, scatter, allgather, bcast"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_line_and_status_2(

@@ -45,7 +45,7 @@ def test_the_topology_in_force_is_told(tmp_path: Path) -> None:
     ok, detail = check(str(path))
     assert ok
     assert "6 hosts, levels leaf, node, core; this host, " in detail
-    assert detail.endswith("is not in it")
+    assert f"is not in it: `palmette discover --refresh {path}`" in detail
     ok, detail = check(str(tmp_path / "none.json"))
     assert not ok
     assert "no such file" in detail

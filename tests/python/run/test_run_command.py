@@ -44,6 +44,7 @@ def environment(result: Any) -> dict[str, str]:
     assert result.status == 0, result.err
     found: dict[str, str] = json.loads(result.out)["environment"]
     found.pop("LD_PRELOAD")
+    found.pop("PALMETTE_SITE", None)  # of a machine with files of settings
     return found
 
 

@@ -65,13 +65,13 @@ def require_slurm() -> None:
 
 
 def in_slurm(
-    folder: Path, switches: Mapping[str, Sequence[str]], cores: int, script: str
+    folder: Path, switches: Mapping[str, Sequence[str]], cores: int, script: str, more_conf: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a shell script in an idle cluster of leaf switches with hosts h0, h1, ... below a spine; 60 s at most."""
     hosts = [host for below in switches.values() for host in below]
     (folder / "state").mkdir()
     conf = _CONF.format(folder=folder, last=len(hosts) - 1, last_port=16999 + len(hosts), cores=cores)
-    (folder / "slurm.conf").write_text(conf)
+    (folder / "slurm.conf").write_text(conf + more_conf)
     lines = [f"SwitchName={name} Nodes={','.join(below)}" for name, below in switches.items()]
     (folder / "topology.conf").write_text("\n".join([*lines, f"SwitchName=spine Switches={','.join(switches)}", ""]))
     whole = _START.format(hosts=" ".join(hosts), count=len(hosts)) + script

@@ -22,7 +22,7 @@ LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 class FixedSite:
     """Hosts without a way to run anything."""
 
-    description, mpi, placement, spins = "fixed", "mpich", "block", False
+    description, mpi, placement, spins, folder = "fixed", "mpich", "block", False, None
 
     def __init__(self, hosts: list[str] | None, topology: Path | None) -> None:
         self.hosts, self.topology_path = hosts, topology

@@ -27,7 +27,7 @@ Times = Callable[[str, str, int], float]
 class MadeUpSite:
     """Answers like the tune program; `jobs` are the cells that each job was asked for."""
 
-    description, mpi, placement, spins = "made up", "mpich", "block", True
+    description, mpi, placement, spins, folder = "made up", "mpich", "block", True, None
 
     def __init__(self, topology: Path, hosts: list[str], times: Times, *, interrupt_at: int | None = None) -> None:
         self.topology_path: Path | None = topology
@@ -80,7 +80,7 @@ def tuned(tmp_path: Path) -> Callable[..., tuple[MadeUpSite, SitePlan, Outcome]]
     hosts = [host for host in machine.hosts for _ in range(2)]
 
     def tune(
-        function: str, sizes: Sequence[int], times: Times, interrupt_at: int | None = None
+        function: str, sizes: Sequence[int], times: Times, interrupt_at: int | None = None, unconfirmed: bool = False
     ) -> tuple[MadeUpSite, SitePlan, Outcome]:
         site = MadeUpSite(topology, hosts, times, interrupt_at=interrupt_at)
         plan = plan_site(site, cells_of((function,), sizes, 0), None, 600.0, 12)
@@ -89,7 +89,7 @@ def tuned(tmp_path: Path) -> Callable[..., tuple[MadeUpSite, SitePlan, Outcome]]
         plan.questions = [Question(one.cell, dict.fromkeys(specs, 1e-3)) for one in plan.questions]
         with open_tunings(tmp_path / "tuning.sqlite", create=True) as store:
             store.begin("2026-11-21T10:00:00Z", {}, "made up", None, {})
-            outcome = Session([plan], 600.0, How(), store, Watcher()).run()
+            outcome = Session([plan], 600.0, How(), store, Watcher(), unconfirmed=unconfirmed).run()
         return site, plan, outcome
 
     return tune
@@ -147,6 +147,10 @@ def test_an_interrupted_tuning_keeps_what_it_has(tuned: Callable[..., Any], tmp_
     site, _, outcome = tuned("allreduce", (64, 1024), lambda f, spec, n: 1.0 if spec == "direct" else 2.0, 1)
     assert outcome.interrupted
     assert len(site.jobs) == 1
+    assert outcome.rows == [], "nothing was confirmed"
+    text = "\n".join(result_lines(outcome, Path("tuning.json"), Path("tuning.sqlite")))
+    assert "1 cell better in the search alone: no row without --unconfirmed" in text
+    _, _, outcome = tuned("allreduce", (64, 1024), lambda f, spec, n: 1.0 if spec == "direct" else 2.0, 1, True)
     (row,) = outcome.rows
     assert (row["min_bytes"], row["max_bytes"]) == (64, 64)
     assert "(not confirmed)" in row["why"]

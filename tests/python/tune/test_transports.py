@@ -25,7 +25,7 @@ def job(spec: str) -> _core.Job:
 class FixedSite:
     """Hosts without a way to run anything."""
 
-    description, mpi, placement, spins = "fixed", "mpich", "block", True
+    description, mpi, placement, spins, folder = "fixed", "mpich", "block", True, None
 
     def __init__(self, hosts: list[str], topology: Path) -> None:
         self.hosts: list[str] | None = hosts

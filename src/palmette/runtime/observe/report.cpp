@@ -10,6 +10,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/observe/report_devices.hpp"
+#include "palmette/runtime/observe/report_gain.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -50,6 +51,26 @@ void add(Report::Calls& calls, const Json& item) {
     calls.of_others.add(integer(item, "k") - integer(item, "n"));
 }
 
+/// What the rows of served calls and of those compared add up to, of so many ranks.
+template <class ServedRows, class ComparedRows>
+Gain gain_of(const ServedRows& served, const ComparedRows& compared, int ranks) {
+    Gain gain;
+    for (const auto& [key, row] : served) {
+        const auto& [function, size, algorithm, blocking] = key;
+        const auto found = blocking ? compared.find({function, size, algorithm}) : compared.end();
+        Gain::Kind kind{row.calls.operations(), row.calls.rank_calls(), row.seconds};
+        if (found != compared.end()) {
+            const auto& pairs = found->second;
+            kind.pairs = pairs.pairs;
+            kind.open = pairs.plans[static_cast<std::size_t>(select::Verdict::open)] > 0;
+            kind.saved_s_a_call = pairs.mpi_s - pairs.ours_s;
+            kind.cost_s = pairs.cost_s;
+        }
+        gain.add(kind, ranks);
+    }
+    return gain;
+}
+
 }  // namespace
 
 const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
@@ -85,6 +106,15 @@ std::int64_t Report::served_calls(Function function) const {
     for (const auto& [key, row] : served_)
         if (std::get<0>(key) == static_cast<std::uint8_t>(function)) calls += row.calls.rank_calls();
     return calls;
+}
+
+std::pair<std::int64_t, std::int64_t> Report::own_calls() const {
+    const std::lock_guard lock(mutex_);
+    std::int64_t served = 0;
+    std::int64_t left = 0;
+    for (const auto& [key, row] : served_) served += row.calls.rank_calls();
+    for (const auto& [key, row] : refused_) left += row.calls.rank_calls();
+    return {served, left};
 }
 
 double Report::Served::mean_seconds() const {
@@ -260,6 +290,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by)
     Json out = Json::object();
     out.set("format", "palmette-report").set("version", 1).set("ranks", ranks).set("seconds", seconds);
     if (aborted_by >= 0) out.set("aborted_by_rank", aborted_by);
+    if (!served_.empty()) out.set("gain", gain_of(served_, compared_, aborted_by < 0 ? ranks : 1).to_json(seconds));
     Json calls = Json::array();
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
@@ -353,7 +384,10 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
     else
         print("palmette: %d ranks; rank %d called MPI_Abort after %.3g s: its own calls\n", ranks, aborted_by, seconds);
-    if (served_.empty()) print("  no call was served\n");
+    if (served_.empty())
+        print("  no call was served\n");
+    else
+        out += "  " + wrapped(gain_of(served_, compared_, aborted_by < 0 ? ranks : 1).sentence(seconds), 2);
     if (!served_.empty())
         print("  %-20s %15s %9s %10s %7s %10s\n", "collective", "block bytes", "calls", "mean", "bounds", "max");
     for (const auto& [key, row] : served_) {

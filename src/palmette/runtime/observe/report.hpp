@@ -108,6 +108,8 @@ class Report {
     Calls& by_hosts_row(const std::string& why);
     /// Calls of this process so far that palmette served.
     std::int64_t served_calls(Function function) const;
+    /// All calls of this process so far: those that palmette served, and those that went to the MPI.
+    std::pair<std::int64_t, std::int64_t> own_calls() const;
 
     /// Adds the time of a served call, where times are taken.
     void timed(Served& row, double seconds);

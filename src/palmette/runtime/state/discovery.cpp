@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "palmette/base/error.hpp"
@@ -99,15 +101,38 @@ std::int32_t slot_for(const Machine& machine, std::int32_t host, const NodePlace
     return anything ? fallback : -1;
 }
 
+/// The hosts of `ranks` that the file doesn't have, in few words; nothing where it has all.
+std::string unknown_hosts(const Machine& machine, const std::vector<RankLocation>& ranks) {
+    constexpr std::size_t most_names = 4;
+    std::set<std::string> all;
+    std::set<std::string> unknown;
+    for (const RankLocation& rank : ranks) {
+        all.insert(rank.processor_name.data());
+        if (machine.find_host(rank.processor_name.data()) < 0 && machine.find_host(rank.host_name.data()) < 0)
+            unknown.insert(rank.processor_name.data());
+    }
+    if (unknown.empty()) return {};
+    std::string names;
+    std::size_t count = 0;
+    for (const std::string& name : unknown) {
+        if (count++ == most_names) break;
+        names += (names.empty() ? "" : ", ") + base::printable(name, 64);
+    }
+    if (unknown.size() > most_names) names += base::cat(" and ", unknown.size() - most_names, " more");
+    if (all.size() == 1) return base::cat("this job's host is not in it: ", names);
+    return base::cat(unknown.size(), " of this job's ", all.size(),
+                     unknown.size() == 1 ? " hosts is not in it: " : " hosts are not in it: ", names);
+}
+
 Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ranks) {
     const std::string& path = settings.topology;
     const Machine machine = Machine::from_file(path);
+    if (const std::string unknown = unknown_hosts(machine, ranks); !unknown.empty()) base::fail(path, ": ", unknown);
     topology::Placement placement;
     std::map<std::int32_t, std::vector<bool>> taken;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         std::int32_t host = machine.find_host(ranks[r].processor_name.data());
         if (host < 0) host = machine.find_host(ranks[r].host_name.data());
-        if (host < 0) base::fail(path, ": host '", ranks[r].processor_name.data(), "' of rank ", r, " is not in it");
         auto& slots = taken.try_emplace(host, static_cast<std::size_t>(machine.slots_of(host)), false).first->second;
         placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
@@ -139,8 +164,8 @@ std::string job_text(const Settings& settings, const std::vector<RankLocation>& 
             return out.dump();
         } catch (const base::Error& error) {
             out = base::Json::object();
-            out.set("note",
-                    base::cat(error.what(), "; only nodes are distinguished. Regenerate it with 'palmette discover'."));
+            out.set("note", base::cat(error.what(), "; only nodes are distinguished. 'palmette discover --refresh ",
+                                      settings.topology, "' reads its sources again."));
         }
     } else {
         out.set("note", "");

@@ -3,17 +3,22 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
+#include <memory>
 #include <new>
 #include <thread>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/files.hpp"
 #include "palmette/base/text.hpp"
+#include "palmette/base/version.hpp"
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/discovery.hpp"
+#include "palmette/runtime/state/joblog.hpp"
 #include "palmette/runtime/state/recording.hpp"
 #include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
@@ -152,6 +157,11 @@ void Process::start(Settings settings, const Presence& presence) {
     int size = 1;
     PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank_);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (!settings_.joblog.empty() && world_rank_ == 0) {
+        auto times = std::make_unique<JobTimes>();
+        job_times_ = times.get();
+        observers_.add(std::move(times));
+    }
     if (!settings_.warnings.empty()) {
         report_.note(settings_.warnings);
         if (world_rank_ == 0) std::fprintf(stderr, "palmette: %s\n", settings_.warnings.c_str());
@@ -227,13 +237,54 @@ void Process::write_report() {
 
 void Process::put_report(int size, double seconds, int aborted_by) const {
     if (settings_.report == "1") {
-        std::fputs(report_.page(size, seconds, aborted_by).c_str(), stderr);
+        std::string page = report_.page(size, seconds, aborted_by);
+        if (settings_.topology.empty())
+            page.insert(page.find('\n') + 1, "  topology: none (levels from the MPI); --topology FILE\n");
+        std::fputs(page.c_str(), stderr);
         return;
     }
-    const base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json(), aborted_by);
+    base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json(), aborted_by);
+    if (!settings_.topology.empty()) report.set("topology", settings_.topology);
     if (!base::replace_file(settings_.report, report.dump(1) + "\n"))
         std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n",
                      settings_.report.c_str());
+}
+
+void Process::log_job() const {
+    if (!job_times_) return;
+    std::array<char, 4096> program{};
+    const ssize_t length = readlink("/proc/self/exe", program.data(), program.size() - 1);
+    const std::string path(program.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    std::array<char, 32> now{};
+    const std::time_t seconds = std::time(nullptr);
+    std::tm utc{};
+    if (gmtime_r(&seconds, &utc)) std::strftime(now.data(), now.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    int size = 1;
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    const auto [served, left] = report_.own_calls();
+    base::Json line = base::Json::object();
+    line.set("palmette", version_text)
+        .set("time", now.data())
+        .set("job", base::printable(batch_job(), 100))
+        .set("uid", static_cast<std::int64_t>(getuid()))
+        .set("program", base::printable(path.substr(path.rfind('/') + 1), 100))
+        .set("host", base::printable(host.data(), 100))
+        .set("mpi", settings_.mpi)
+        .set("ranks", size);
+    if (world_) line.set("nodes", world_->nodes().groups.count());
+    line.set("seconds", PMPI_Wtime() - start_time_)
+        .set("calls_served", served)
+        .set("calls_left", left)
+        .set("served_seconds", job_times_->seconds());
+    if (const std::int64_t calls = job_times_->compared_calls(); calls > 0)
+        line.set("compared_calls", calls).set("saved_seconds", job_times_->saved_seconds());
+    line.set("topology", base::printable(settings_.topology, 200));
+    if (off_) line.set("off", sentence_of(*off_));
+    if (!write_joblog(settings_.joblog, line.dump()) && settings_.verbose > 0)
+        std::fprintf(stderr, "palmette: PALMETTE_JOBLOG=%s: the line of this job can't be written\n",
+                     settings_.joblog.c_str());
 }
 
 void Process::abort() {
@@ -251,6 +302,7 @@ void Process::finish() {
     if (!started_ || finished_) return;
     close_bypasses();
     if (settings_.copies_sends) BufferedSends::instance().drain();
+    log_job();  // before other ranks' counts are added
     if (!settings_.report.empty() && apart_ != MPI_COMM_NULL && reports_agree_) write_report();
     if (apart_ != MPI_COMM_NULL) PMPI_Comm_free(&apart_);
     finished_ = true;

@@ -15,6 +15,8 @@
 
 namespace palmette::runtime {
 
+class JobTimes;
+
 class Process {
   public:
     /// The one of this process: a preload library can't be handed anything by the program.
@@ -129,6 +131,8 @@ class Process {
     /// Collective.
     Settled settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced);
     void write_report();
+    /// Rank 0's part, where PALMETTE_JOBLOG asks for it.
+    void log_job() const;
     void put_report(int size, double seconds, int aborted_by) const;
     void free_with_users(Communicator& state);
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
@@ -164,6 +168,7 @@ class Process {
     std::optional<topology::Job> world_;
     Report report_;
     Observers observers_;
+    const JobTimes* job_times_ = nullptr;  ///< one of them, on rank 0 where PALMETTE_JOBLOG is set
     /// All ranks of the world, for palmette's own messages: nothing of the program's can get in between, and errors
     /// come back as codes. The program's communicators stay as they are, also their error handlers: MPICH tells one
     /// that was never set from one that was.

@@ -38,6 +38,7 @@ struct Settings {
     };
     std::array<std::optional<Forced>, select::all_function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
+    std::string joblog;  ///< empty: none; syslog, syslog:/SOCKET, a file or a folder for one line of JSON at the end
     int verbose = 0;
     bool shared = true;                   ///< ranks of a node may share memory
     bool reproducible = false;            ///< reductions give the same bits for any placement

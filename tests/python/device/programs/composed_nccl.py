@@ -2,8 +2,8 @@
 
     composed_nccl.py WHAT KINDS [FACTORING...]
 
-KINDS has a letter for each rank, in turn: d for device memory, m for managed memory, l for a pool's, h for the host's, x
-for the device's and the host's in one run. WHAT:
+KINDS has a letter for each rank, in turn: d for device memory, m for managed memory, l for a pool's, h for the host's,
+x for the device's and the host's in one run. WHAT:
 
     one         one run
     results     catalogue of compositions by each factoring, some runs of each

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from palmette import _core, settings
+from palmette import _core, settings, settings_files
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
 from palmette.lab.user_namespace import way
-from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
+from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
 from palmette.mpi.elf import defines
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
+from palmette.mpi.launch.identify import LauncherKind, identify
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology.file import TopologyError, load
+from palmette.units import plural
 
 _LAB_HELPERS = (
     "palmette-lab-keeper",
@@ -43,6 +46,16 @@ class FoundMpi:
 
 
 @dataclass(frozen=True)
+class FoundLauncher:
+    """A launcher of PATH: the word that one types, and what `palmette run` takes it for."""
+
+    word: str
+    kind: LauncherKind
+    version: str
+    path: str
+
+
+@dataclass(frozen=True)
 class Check:
     """A prerequisite that is available or not, with a sentence about it."""
 
@@ -53,15 +66,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found. `devices`: sentences on GPUs, `found_devices`: what they rest on. `mistakes`: settings
-    that have no effect or an invalid value.
+    """All that was found. `devices`: sentences on GPUs, `found_devices`: what they rest on. `settings`: those that
+    aren't defaults, with their origin; `mistakes`: those that have no effect or an invalid value.
     """
 
     mpis: list[FoundMpi]
+    launchers: list[FoundLauncher]
     preloads: list[Check]
     checks: list[Check]
     devices: list[Check]
     found_devices: Devices
+    settings: list[Check]
     mistakes: list[str]
 
     @property
@@ -71,7 +86,36 @@ class Findings:
 
     def to_json(self) -> dict[str, object]:
         """Return everything as JSON values."""
-        return {**asdict(self), "can_run": self.can_run}
+        return {**asdict(self), "can_run": self.can_run, "verdict": self.verdict}
+
+    @property
+    def verdict(self) -> str:
+        """What works here and what to do next, or what is missing first, as one sentence."""
+        served = {abi for check, abi in zip(self.preloads, ABIS, strict=True) if check.ok}
+        if not served:
+            return "not ready: no preload library is built; `make build` in a checkout, or install the package again"
+        if self.mistakes:
+            return f"not ready: {self.mistakes[0]}; correct that first"
+        ready = [
+            label
+            for kind, label in LABELS.items()
+            if any(NAMES[mpi.name] == kind and served & set(mpi.abis) for mpi in self.mpis if mpi.problem is None)
+            or any(one.kind == kind and served & set(abis_of_launcher(kind)) for one in self.launchers)
+        ]
+        if not ready:
+            return "no MPI is here: load its module, or put its mpiexec into PATH; then palmette doctor again"
+        word = self.launchers[0].word if self.launchers else next(mpi.mpiexec for mpi in self.mpis if mpi.mpiexec)
+        return f"ready for {', '.join(ready)}; next: palmette run --report {word} -n 4 ./app"
+
+
+LABELS: dict[LauncherKind, str] = {
+    "hydra": "MPICH",
+    "prrte": "Open MPI",
+    "intel_hydra": "Intel MPI",
+    "srun": "programs under srun",
+}
+"""What each kind of launcher starts."""
+_WORDS = ("mpiexec", "mpirun", "srun", "mpiexec.hydra", "mpiexec.mpich", "mpiexec.openmpi", "prterun")
 
 
 def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
@@ -80,12 +124,15 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
     """
     environment = os.environ if environment is None else environment
     found = find_devices({**os.environ, **environment}, find_all())
+    files = settings_files.read_files(environment)
+    in_force = settings_files.with_files(environment, files)
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
+        launchers=find_launchers(environment.get("PATH", os.environ.get("PATH", ""))),
         preloads=[_preload(abi, libraries) for abi in ABIS],
         checks=[
-            _topology(environment),
-            _hwloc(environment),
+            _topology(in_force),
+            _hwloc(in_force),
             Check("shared memory", *shared_memory()),
             Check("single copy", *single_copy()),
             Check("XPMEM", *xpmem()),
@@ -93,8 +140,36 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
         ],
         devices=[Check(*line) for line in sentences(found)],
         found_devices=found,
-        mistakes=_mistakes(environment),
+        settings=_settings(environment, files),
+        mistakes=[*_mistakes(environment, in_force), *files.mistakes],
     )
+
+
+def find_launchers(path: str) -> list[FoundLauncher]:
+    """Return the launchers of PATH, each file once."""
+    found: dict[Path, FoundLauncher] = {}
+    for word in _WORDS:
+        place = shutil.which(word, path=path)
+        if place is None or Path(place).resolve() in found:
+            continue
+        identified = identify(Path(place).absolute())
+        if identified is not None:
+            found[Path(place).resolve()] = FoundLauncher(word, identified.kind, identified.version, place)
+    return list(found.values())
+
+
+def _settings(environment: Mapping[str, str], files: settings_files.SettingsFiles) -> list[Check]:
+    """Return what isn't a default, with where it comes from."""
+    found = []
+    for setting in settings.declared():
+        said = files.values.get(setting.name)
+        text = environment.get(setting.name)
+        if text:
+            found.append(Check(setting.name, True, f"{text} (environment)"))
+        elif text is None and said is not None and said.text:
+            same = said.text == said.where
+            found.append(Check(setting.name, True, said.text if same else f"{said.text} ({said.where})"))
+    return found
 
 
 def _mpi(name: str) -> FoundMpi:
@@ -135,9 +210,13 @@ def _topology(environment: Mapping[str, str]) -> Check:
     except (TopologyError, _core.Error) as error:
         return Check(name, False, str(error))
     host = socket.gethostname()
-    known = "this host is in it" if machine.find_host(host) is not None else f"this host, {host}, is not in it"
+    known = (
+        "this host is in it"
+        if machine.find_host(host) is not None
+        else f"this host, {host}, is not in it: `palmette discover --refresh {path}` reads its sources again"
+    )
     levels = ", ".join(machine.levels)
-    return Check(name, True, f"{path}: {len(machine.hosts)} hosts, levels {levels}; {known}")
+    return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:
@@ -163,14 +242,14 @@ def _lab() -> Check:
     return Check("lab", True, "in a user namespace, for as long as one command takes; `palmette lab up` needs root")
 
 
-def _mistakes(environment: Mapping[str, str]) -> list[str]:
+def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> list[str]:
     found = [f"{name} is set, but no setting has that name" for name in settings.unknown(environment)]
     for setting in settings.declared():
         try:
             setting.check(environment.get(setting.name, ""))
         except settings.SettingError as error:
             found.append(str(error))
-    table = environment.get("PALMETTE_TABLE", "")
+    table = in_force.get("PALMETTE_TABLE", "")
     if table and not Path(table).is_file():
         found.append(f"PALMETTE_TABLE={table}: no such file")
     return found

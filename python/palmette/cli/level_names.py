@@ -1,0 +1,50 @@
+"""A note where the levels of a synthetic machine have names that nothing asks for.
+
+Any name is allowed. But algorithms and rows of the table ask for levels by name, so that a slip (`2laef:4node`) changes
+what is chosen, without an error.
+"""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from palmette.cli.meant import close
+
+KNOWN = (
+    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3",
+    "l2", "core",
+)  # fmt: skip
+"""The names that discovery gives and algorithms accept (`level_names` in src/palmette/collectives/registry.cpp)."""
+_FORM = re.compile(r"(?:^|:)[\d+\s]+([A-Za-z][A-Za-z_]*\d*)")
+
+
+def levels_of(spec: str) -> list[str]:
+    """Return the names of the levels of a synthetic form, outermost first; nothing where it isn't one."""
+    return _FORM.findall(spec)
+
+
+def level_notes(spec: str) -> list[str]:
+    """Return what is odd about the names of the levels: a slip, or a switch level that no row of the table can mean."""
+    names = levels_of(spec)
+    unknown = [name for name in names if name not in KNOWN and not name.startswith("tier")]
+    listed = ", ".join(names)
+    slips = [(name, meant) for name in unknown if (meant := close(name, KNOWN)) is not None]
+    if slips:
+        return [f"levels are named {listed}; did you mean {meant} for {name}?" for name, meant in slips]
+    switches = names[: names.index("node")] if "node" in names else names[:-1]
+    if unknown and "leaf" not in switches and set(unknown) & set(switches):
+        return [f"levels are named {listed}; rows of the table for switches ask for leaf and can't mean {unknown[0]}"]
+    return []
+
+
+def note_levels(spec: str) -> None:
+    """Print the notes to standard error, once for a command line."""
+    context = click.get_current_context(silent=True)
+    noted = context.meta.setdefault(__name__, set()) if context is not None else set()
+    if spec in noted:
+        return
+    noted.add(spec)
+    for note in level_notes(spec):
+        click.echo(f"note: {note}", err=True)

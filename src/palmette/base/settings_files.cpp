@@ -1,0 +1,221 @@
+#include "palmette/base/settings_files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "palmette/base/text.hpp"
+
+namespace palmette::base {
+namespace {
+
+/// Larger files are none of settings.
+constexpr std::size_t most_bytes = 65536;
+
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+    if (!text.ends_with(suffix)) return false;
+    text.remove_suffix(suffix.size());
+    return true;
+}
+
+std::string_view parent(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string_view last(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool one_of(std::string_view value, std::initializer_list<std::string_view> words) {
+    return std::ranges::find(words, value) != words.end();
+}
+
+bool is_count(std::string_view value) {
+    return !value.empty() && value.size() <= 9 && value.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_share(std::string_view value) {
+    if (value == "0") return true;
+    if (!take_suffix(value, "%")) return false;
+    const std::size_t point = value.find('.');
+    const std::string_view whole = value.substr(0, point);
+    const auto digits = [](std::string_view text) {
+        return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    if (!digits(whole) || (point != std::string_view::npos && !digits(value.substr(point + 1)))) return false;
+    double percent = 0;
+    std::from_chars(value.data(), value.data() + value.size(), percent, std::chars_format::fixed);
+    return percent <= 50;
+}
+
+/// The text of a file; nothing where there is none. `why`: what is wrong with one that is there.
+std::optional<std::string> text_of(const std::string& path, std::string& why) {
+    const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) {
+        if (errno != ENOENT && errno != ENOTDIR) why = std::strerror(errno);
+        return std::nullopt;
+    }
+    struct stat status{};
+    std::string text;
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+        why = "no plain file";
+    else if (static_cast<std::size_t>(status.st_size) > most_bytes)
+        why = "larger than 64 KiB";
+    while (why.empty()) {
+        std::array<char, 4096> part{};
+        const ssize_t got = read(file, part.data(), part.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) why = std::strerror(errno);
+        if (got <= 0 || text.size() > most_bytes) break;
+        text.append(part.data(), static_cast<std::size_t>(got));
+    }
+    close(file);
+    if (!why.empty()) return std::nullopt;
+    return text;
+}
+
+class Reader {
+  public:
+    explicit Reader(std::span<const DeclaredSetting> declared) : declared_(declared) {}
+
+    /// False where there is no such file.
+    bool settings(const std::string& path) {
+        std::string why;
+        const std::optional<std::string> text = text_of(path, why);
+        if (!why.empty()) {
+            out.files.push_back(path);
+            out.mistakes.push_back(cat(path, ": can't be read (", why, "); correct it or its permissions"));
+            return true;
+        }
+        if (!text) return false;
+        out.files.push_back(path);
+        std::map<std::string, std::size_t, std::less<>> lines;
+        std::size_t number = 0;
+        for (const std::string_view whole : split(*text, '\n')) {
+            const std::string where = cat(path, ":", ++number);
+            const std::string_view line = trim(whole);
+            if (line.empty() || line.front() == '#') continue;
+            std::string blanks(line);
+            std::ranges::replace(blanks, '\t', ' ');
+            if (printable(blanks, most_bytes + 1) != blanks) {
+                out.mistakes.push_back(cat(where, ": characters that are no text; correct or remove the line"));
+                continue;
+            }
+            const std::size_t equals = line.find('=');
+            const std::string name(trim(line.substr(0, equals)));
+            const std::string value(equals == std::string_view::npos ? "" : trim(line.substr(equals + 1)));
+            const std::string mistake = equals == std::string_view::npos || name.empty()
+                                            ? std::string("expected NAME=VALUE")
+                                            : mistake_in(name, value);
+            if (!mistake.empty()) {
+                out.mistakes.push_back(cat(where, ": ", printable(mistake), "; correct or remove the line"));
+            } else if (const auto [first, fresh] = lines.try_emplace(name, number); !fresh) {
+                out.mistakes.push_back(
+                    cat(where, ": ", name, " stands in line ", first->second, " already; remove one of them"));
+            } else {
+                out.values[name] = {value, where};
+            }
+        }
+        return true;
+    }
+
+    /// A file that is a setting's value by being there.
+    bool counts(const std::string& path, std::string_view name) {
+        if (access(path.c_str(), F_OK) != 0) return false;
+        out.files.push_back(path);
+        out.values.try_emplace(std::string(name), SettingsFiles::Value{path, path});
+        return true;
+    }
+
+    SettingsFiles out;
+
+  private:
+    std::string mistake_in(const std::string& name, const std::string& value) const {
+        const auto known = std::ranges::find(declared_, name, &DeclaredSetting::name);
+        if (known == declared_.end()) return cat(name, " is no setting (`palmette settings` lists them)");
+        if (!known->renamed.empty()) return cat(name, " is called ", known->renamed, " now");
+        if (!known->in_files) return cat(name, " can't stand in a file, for it belongs to one run");
+        std::string_view expected = value.empty() ? std::string_view() : expected_instead(known->kind, value);
+        // The working directory is none of the file's.
+        const bool is_path = known->kind == "path" || (known->kind == "report" && value != "0" && value != "1");
+        if (expected.empty() && !value.empty() && is_path && value.front() != '/' && name != "PALMETTE_HWLOC")
+            expected = "a path that begins with /";
+        return expected.empty() ? std::string() : cat(name, "=", value, ": expected ", expected);
+    }
+
+    std::span<const DeclaredSetting> declared_;
+};
+
+std::string user_file() {
+    const char* config = std::getenv("XDG_CONFIG_HOME");
+    if (config && *config) return cat(config, "/palmette/settings");
+    const char* home = std::getenv("HOME");
+    return home && *home ? cat(home, "/.config/palmette/settings") : std::string();
+}
+
+}  // namespace
+
+std::string installation_prefix(std::string_view library) {
+    std::string_view folder = parent(library);
+    if (take_suffix(folder, "/site-packages/palmette/lib") || take_suffix(folder, "/dist-packages/palmette/lib")) {
+        folder = parent(parent(folder));  // lib/python3.11
+        take_suffix(folder, "/libexec/palmette");
+        return std::string(folder);
+    }
+    if (one_of(last(folder), {"lib", "lib64"})) return std::string(parent(folder));
+    if (last(parent(folder)) == "lib") return std::string(parent(parent(folder)));  // lib/x86_64-linux-gnu
+    return {};
+}
+
+std::string_view expected_instead(std::string_view kind, std::string_view value) {
+    if (kind == "flag" && !one_of(value, {"0", "1"})) return "0 or 1";
+    if (kind == "level" && !one_of(value, {"0", "1", "2"})) return "0, 1 or 2";
+    if (kind == "count" && !is_count(value)) return "0 or more";
+    if (kind == "wait" && !one_of(value, {"auto", "mpi", "poll"})) return "auto, mpi or poll";
+    if (kind == "grids" && !one_of(value, {"halo", "exchange"})) return "halo or exchange";
+    if (kind == "device_path" && !one_of(value, {"auto", "staging", "ipc", "nccl"}))
+        return "auto, staging, ipc or nccl";
+    if (kind == "device_mpi" && !one_of(value, {"auto", "0", "1"})) return "auto, 0 or 1";
+    if (kind == "share" && !is_share(value)) return "0 or a percentage such as 1%, at most 50%";
+    if (kind == "report" && !one_of(value, {"0", "1"}) && !value.ends_with(".json"))
+        return "0, 1 or a path that ends in .json";
+    if (kind == "joblog" && !one_of(value, {"0", "syslog"}) && !value.starts_with("/") &&
+        !value.starts_with("syslog:/"))
+        return "0, syslog, syslog:/SOCKET or a path that begins with /";
+    if (kind == "site" && value != "0" && !value.starts_with("/")) return "0 or a folder that begins with /";
+    return {};
+}
+
+SettingsFiles read_settings_files(std::string_view site, std::string_view library,
+                                  std::span<const DeclaredSetting> declared) {
+    Reader reader(declared);
+    if (site == "0") return std::move(reader.out);
+    std::vector<std::string> folders;
+    if (!site.empty()) {
+        folders.emplace_back(site);
+    } else {
+        const std::string prefix = installation_prefix(library);
+        if (!prefix.empty() && prefix != "/usr") folders.push_back(prefix + "/etc/palmette");
+        folders.emplace_back("/etc/palmette");
+    }
+    // What isn't there costs one look.
+    std::erase_if(folders, [](const std::string& folder) { return access(folder.c_str(), F_OK) != 0; });
+    if (!site.empty() && folders.empty())
+        reader.out.mistakes.push_back(cat("PALMETTE_SITE=", site, ": no such folder; correct it, or 0 for none"));
+    const auto first = [&](auto take) { return std::ranges::any_of(folders, take); };
+    first([&](const std::string& folder) { return reader.settings(folder + "/settings"); });
+    first([&](const std::string& folder) { return reader.counts(folder + "/topology.json", "PALMETTE_TOPOLOGY"); });
+    first([&](const std::string& folder) { return reader.counts(folder + "/table.json", "PALMETTE_TABLE"); });
+    if (const std::string user = user_file(); !user.empty()) reader.settings(user);
+    return std::move(reader.out);
+}
+
+}  // namespace palmette::base
