@@ -97,7 +97,7 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
         )
     try:
         view = _core.view_trace(
-            _files(job), seats.groups_of_ranks[: seats.network_levels] if seats else [],
+            trace_files(job), seats.groups_of_ranks[: seats.network_levels] if seats else [],
             detail.rows, detail.bins, detail.calls, detail.messages, detail.link_bins,
             Limits(seats).seconds if seats else None,
         )  # fmt: skip
@@ -142,7 +142,8 @@ def balance_of(useful_s: Mapping[int, float], seats: Seats | None) -> list[tuple
     return found
 
 
-def _files(job: Job) -> list[_core.TraceFile]:
+def trace_files(job: Job) -> list[_core.TraceFile]:
+    """Return the recordings of a job's nodes, with what brings their clocks together."""
     by_file: dict[str, Process] = {}
     for process in job.processes:
         if process.file is not None:

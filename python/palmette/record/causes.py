@@ -1,0 +1,121 @@
+"""Why a recorded job took as long: efficiencies against an ideal network and physical limits, the critical path, and who
+made others wait.
+
+By replays of the trace: `_core.causes_of`. They hold only where the replay with measured costs gives the measured time
+again; otherwise a dependency between ranks isn't known, and what is missing is told instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from palmette import _core
+from palmette.record.findings import Findings, trace_files
+from palmette.record.machine import Limits, Seats
+from palmette.record.reading import Job, RecordError
+from palmette.record.symbols import Place
+
+MOST_OFF = 0.01
+"""Of the measured time: if the replay with measured costs is off by more, nothing is said."""
+MOST_ROOTS = 3
+LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Root:
+    """What made other ranks wait: calls of one rank at one place, or its computation before them."""
+
+    rank: int
+    function: str
+    place: Place
+    in_call: bool
+    seconds: float
+    """Waiting of all ranks that it caused, what that waiting caused in turn included."""
+    direct_s: float
+    """Of them, of the ranks that waited for this one."""
+    share: float
+    """Of all ranks' time."""
+
+    @property
+    def sentence(self) -> str:
+        """One line of text."""
+        what = (
+            f"{self.function} at {self.place}" if self.in_call else f"computing before {self.function} at {self.place}"
+        )
+        text = f"rank {self.rank}, {what}: others wait {_core.format_duration(self.seconds)} for it, "
+        text += f"{self.share:.0%} of all ranks' time"
+        if self.direct_s < 0.9 * self.seconds:
+            text += f", {1 - self.direct_s / self.seconds:.0%} of that through ranks in between"
+        return text
+
+
+@dataclass
+class Causes:
+    """POP's serialisation and transfer efficiency, transfer split by the physical limits, and root causes of waiting."""
+
+    serialisation: float = 0.0
+    """Longest time outside of MPI over the time with communication that takes no time."""
+    transfer: float = 0.0
+    """The latter over the measured time: network x software."""
+    network: float | None = None
+    """What the hardware takes of it at least: None where no bound of a collective is known."""
+    software: float | None = None
+    """What algorithms, the MPI and contention take beyond that."""
+    withheld: str = ""
+    """Why nothing of this is known."""
+    roots: list[Root] = field(default_factory=list)
+    on_path_s: dict[int, float] = field(default_factory=dict)
+    """By rank: time on the critical path."""
+
+
+def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
+    """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
+    try:
+        found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None)
+    except _core.Error as error:
+        raise RecordError(str(error)) from None
+    causes = Causes(withheld=_missing(found))
+    if causes.withheld:
+        return causes
+    time_s, ideal_s = found.measured.time_s, found.ideal.time_s
+    # A bound that a call has undercut is a bound of another machine.
+    bound_s = min(time_s, max(ideal_s, found.bound.time_s))
+    if ideal_s > 0 and time_s > 0:
+        causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
+        causes.transfer = min(1.0, ideal_s / time_s)
+        if bound_s > ideal_s:
+            causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
+    whole_s = time_s * len(found.ranks)
+    places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
+    for delay in found.delays:
+        seconds = delay.short_term_s + delay.long_term_s
+        if len(causes.roots) == MOST_ROOTS or whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
+            break
+        causes.roots.append(
+            Root(
+                found.ranks[delay.process], found.functions[delay.function], places[found.paths[delay.path]],
+                delay.in_call, seconds, delay.short_term_s, seconds / whole_s,
+            )
+        )  # fmt: skip
+    on_path: dict[int, float] = defaultdict(float)
+    for row in found.on_path:
+        on_path[found.ranks[row.process]] += row.in_call_s + row.before_s
+    causes.on_path_s = dict(on_path)
+    return causes
+
+
+def _missing(found: _core.TraceCauses) -> str:
+    """Return why the replay doesn't hold; nothing where it does."""
+    measured_s, again_s = found.measured.measured_s, found.measured.time_s
+    if measured_s <= 0:
+        return "no time between MPI_Init and MPI_Finalize is recorded"
+    if abs(again_s - measured_s) <= MOST_OFF * measured_s:
+        return ""
+    text = f"replayed, the job takes {again_s / measured_s:.2f} of its time"
+    if found.measured.forced:
+        text += f"; {found.measured.forced:,} calls wait for what comes later by clocks that disagree"
+    elif found.measured.unmodelled:
+        worst = found.measured.unmodelled[0]
+        text += f"; for whom {found.functions[worst.function]} waits isn't known"
+    return text
