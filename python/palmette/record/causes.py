@@ -1,5 +1,4 @@
-"""Why a recorded job took as long: efficiencies against an ideal network and physical limits, the critical path, and who
-made others wait.
+"""Why a recorded job took as long: efficiencies, the critical path, and who made others wait.
 
 By replays of the trace: `_core.causes_of`. They hold only where the replay with measured costs gives the measured time
 again; otherwise a dependency between ranks isn't known, and what is missing is told instead.
