@@ -51,7 +51,7 @@ class Root:
 
 @dataclass
 class Causes:
-    """POP's serialisation and transfer efficiency, transfer split by the physical limits, and root causes of waiting."""
+    """POP's serialisation and transfer efficiency, the latter split by the physical limits, and root causes."""
 
     serialisation: float = 0.0
     """Longest time outside of MPI over the time with communication that takes no time."""
