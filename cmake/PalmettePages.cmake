@@ -15,7 +15,8 @@ add_custom_command(
   COMMAND "${CMAKE_COMMAND}" -E rm -rf "${_pages}"
   COMMAND "${Python_EXECUTABLE}" "${_pages_tool}" "${_pages}"
   COMMAND "${CMAKE_COMMAND}" -E touch "${_pages}/stamp"
-  DEPENDS ${_declarations} "${_pages_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/command_pages.py" "${_settings_source}" CHANGELOG.md CMakeLists.txt
+  DEPENDS ${_declarations} "${_pages_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/command_pages.py" "${_settings_source}"
+          CHANGELOG.md CMakeLists.txt
   COMMENT "Man pages and shell completions"
   VERBATIM)
 add_custom_target(palmette_pages ALL DEPENDS "${_pages}/stamp")

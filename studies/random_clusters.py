@@ -7,7 +7,7 @@ Rows of the table were found on a few machines and a few sizes; this tests the s
 the same clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and uplink capacities,
 placement, and sizes spread evenly on a logarithmic scale. Prints a line for each cell that is slower than the best
 rival by more than 5 %, then a table by collective. A rival that ends before the physical bound (some of SimGrid's do
-for a few bytes) is left out. Simulations show only what is modelled (docs/guide/simulate.md). The exit status is 1
+for a few bytes) is left out. Simulations show only what is modelled (docs/method/simulating.md). The exit status is 1
 where any cell is slower.
 """
 
@@ -130,7 +130,8 @@ def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str]
             "# Clusters drawn at random, simulated", "",
             f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks"
             " for all); palmette's time over that of the",
-            f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../guide/simulate.md). Made by", "",
+            f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../method/simulating.md). Made by",
+            "",
             f"    {command}", "",
             *table_of(cells), "",
             "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",

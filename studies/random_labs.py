@@ -150,7 +150,7 @@ def page_of(
         [
             "# Labs drawn at random", "",
             f"{len(labs)} emulated clusters, {', '.join(map(size_text, sizes))}; palmette's time over that of the",
-            "MPI underneath. [How it is measured](../guide/bench.md). Made by", "", f"    {command}", "",
+            "MPI underneath. [How it is measured](../method/measuring.md). Made by", "", f"    {command}", "",
             *table_of(cells), "", "## Slower, or a ratio over 1.05", "", *(f"- {cell.line}" for cell in high), "",
             *(["## Missing or wrong", "", *(f"- {line}" for line in troubles), ""] if troubles else []),
             "## Labs", "", *(f"- `{lab}`" for lab in labs), "",

@@ -186,7 +186,7 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
     yield "of 8, behind two switches. Quiet, over whole, half and quarter uplinks, and under an all-to-all of half of"
     yield "all places."
     yield f"Rivals: SimGrid {simgrid.VERSION}'s {', '.join(found.rivals)}."
-    yield "[How it is simulated](../guide/simulate.md), with the reasons for what doesn't hold."
+    yield "[How it is simulated](../method/simulating.md), with the reasons for what doesn't hold."
     yield "The gain is 1 - palmette / best rival. Made by"
     yield from ("", f"    python studies/simulated_placements.py {options.asked}", "", "## The paper's claims", "")
     yield from claims(found, quiet + large, loaded)

@@ -52,19 +52,30 @@ if stale; then
     echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
   fi
 fi
-# On a terminal ninja shows a counter; elsewhere one line announces a long build.
-quiet=--quiet
-[ -t 1 ] && quiet=
+# On a terminal ninja shows a counter; elsewhere a line tells of each tenth of a long build, and what compilers say is
+# passed on.
+progress() {
+  local line done all tenth last=0
+  while IFS= read -r line; do
+    if [[ "$line" =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+      done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+      tenth=$((10 * done / all))
+      [ "$all" -ge 50 ] && [ "$tenth" -gt "$last" ] && [ "$tenth" -lt 10 ] && echo "build: $done of $all" && last=$tenth
+    elif [[ ! "$line" =~ ^(--\ |The\ following\ files\ were|\ \ [+-]/|ninja:\ no\ work) ]]; then
+      printf '%s\n' "$line"
+    fi
+  done
+  return 0
+}
 [ "${targets[0]}" = all ] && what=$preset || what="$preset, ${targets[*]}"
 echo "build: $what (some minutes the first time)"
-if [ -z "$quiet" ]; then
+if [ -t 1 ]; then
   cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" || {
     echo "build: $preset failed, see above" >&2
     exit 1
   }
 else
-  noise='^(-- |The following files were|  [+-]/)'
-  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" -- --quiet 2>&1 | { grep -vE "$noise" || true; } || {
+  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" 2>&1 | progress || {
     echo "build: $preset failed, see above" >&2
     exit 1
   }

@@ -2,7 +2,7 @@
 
 Usage: generate_fortran.py FUNCTIONS FILE ABI COMPILER [-I... -D...]
 
-The C functions that Fortran's calls reach, determined from the libraries (docs/guide/run.md):
+The C functions that Fortran's calls reach, determined from the libraries (docs/reference/served.md):
 
     ompi    Open MPI calls PMPI_X for mpif.h, use mpi and use mpi_f08: every function has all its Fortran names here
     mpich   MPICH calls MPI_X, which the C wrappers see, but for use mpi_f08 functions without a choice buffer: PMPI_X

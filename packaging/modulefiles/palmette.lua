@@ -3,7 +3,7 @@
 local root = "/opt/palmette"
 -- The topology.json of the cluster, for every job (docs/guide/discover.md). Without the file nothing is set.
 local topology = pathJoin(root, "topology.json")
--- Settings, topology and table of the site for every version (docs/guide/site.md). Without the folder PREFIX/etc/palmette
+-- Settings, topology and table of the site (docs/guide/site.md). Without the folder PREFIX/etc/palmette
 -- and /etc/palmette count.
 local site = pathJoin(root, "site")
 -- true: after `module load` MPI programs are served without `palmette run`: the libraries are preloaded into all that

@@ -29,6 +29,7 @@
 #include "palmette/base/settings_files.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/base/version.hpp"
+#include "palmette/interpose/declared_settings.hpp"
 #include "palmette/interpose/settings_list.hpp"
 
 namespace palmette {
@@ -52,13 +53,8 @@ std::string mark_of(const std::string& path) {
 }
 
 base::SettingsFiles files(std::string_view library) {
-    std::vector<base::DeclaredSetting> declared;
-    for (const settings::Setting& setting : settings::all)
-        declared.push_back({setting.name, setting.kind,
-                            std::ranges::find(settings::of_one_run, setting.name) == settings::of_one_run.end(), ""});
-    for (const settings::Renamed& old : settings::renamed) declared.push_back({old.old_name, "", true, old.name});
     const char* site = std::getenv(settings::site.name);
-    return base::read_settings_files(site ? site : "", library, declared);
+    return base::read_settings_files(site ? site : "", library, settings::declared());
 }
 
 Json settings_here(const base::SettingsFiles& from) {

@@ -3,7 +3,7 @@
  * A plain MPI program that knows nothing of palmette: it calls each collective as PMPI_X, which no preloaded library
  * changes, and as MPI_X. Without a preload both are the same, and so must be the times. The time of a call is that of
  * the last rank to finish, from a common start. Every result is verified byte for byte before and after the timing. The
- * output is described in docs/guide/bench.md. */
+ * output is described in docs/reference/measurements.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>

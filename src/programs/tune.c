@@ -4,7 +4,7 @@
  * duplicates the world and calls the collective there, which creates and caches the plan. Each round calls all
  * remaining candidates in random order; the time of a call is that of the last rank to finish, from a common start.
  * Every candidate's result is verified byte for byte before and after. Candidates that are far behind are dropped.
- * docs/guide/tune.md describes the output. */
+ * Its output is a JSON object a line, which palmette/tune reads. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

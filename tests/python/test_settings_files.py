@@ -127,7 +127,8 @@ def test_the_library_reads_the_same_as_the_command_line(folders: tuple[Path, Pat
         (site / "settings").write_text(BAD)
     elif case == "bytes":
         (site / "settings").write_bytes(
-            b"\xef\xbb\xbfPALMETTE_CHECK=1\n\xff\nPALMETTE_NCCL=/a\0b\nPALMETTE_WAIT=\x1b[31m\nPALMETTE_HWLOC=/\xc3\xa9/h\n"
+            b"\xef\xbb\xbfPALMETTE_CHECK=1\n\xff\nPALMETTE_NCCL=/a\0b\n"
+            b"PALMETTE_WAIT=\x1b[31m\nPALMETTE_HWLOC=/\xc3\xa9/h\n"
         )
     elif case == "good":
         lines = [f"{setting.name}={setting.default}" for setting in settings.declared()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 import subprocess
 import tempfile
 import time
@@ -170,6 +171,8 @@ class Recorded:
     served: int = 0
     missing_ranks: int = 0
     """Ranks whose nodes have recorded in a folder of their own: not among these sums."""
+    oversubscribed: str = ""
+    """Ranks and processors, where all ran on this machine, which has fewer of these."""
 
 
 @dataclass
@@ -310,4 +313,7 @@ def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded,
             found.busiest_link = busiest.group.name
             found.busiest_bytes = float(max(busiest.out.sum(), busiest.into.sum()))
         found.missing_ranks = len(job.missing_ranks())
+        processors = len(os.sched_getaffinity(0))
+        if {process.host for process in job.processes} == {socket.gethostname()} and job.size > processors:
+            found.oversubscribed = f"{plural(job.size, 'rank')} on {plural(processors, 'processor')}"
         return found, ended

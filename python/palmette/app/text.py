@@ -38,6 +38,9 @@ def lines(found: Comparisons) -> list[str]:
     missing = max((one.recorded.missing_ranks for one in found.variants if one.recorded), default=0)
     if missing:
         shown.append(f"{missing:,} ranks recorded on other nodes: calls and times in MPI are without theirs")
+    if crowded := next((one.recorded.oversubscribed for one in found.variants if one.recorded), ""):
+        shown.append(f"{crowded}: ranks that wait keep others from computing, so that")
+        shown.append("the ratio says nothing of machines with a processor for each rank")
     for one in found.variants:
         if one.difference:
             shown.append(f"{one.variant.name}: {one.difference}")

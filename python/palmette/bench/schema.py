@@ -60,7 +60,7 @@ CREATE TABLE cells (
   id INTEGER PRIMARY KEY,
   job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
   collective TEXT NOT NULL,
-  size_bytes INTEGER NOT NULL,      -- of a block, see docs/guide/bench.md
+  size_bytes INTEGER NOT NULL,      -- of a block, see docs/reference/measurements.md
   root INTEGER NOT NULL,
   block_bytes TEXT,                 -- JSON: by rank, where they differ
   wrong_alone INTEGER NOT NULL,     -- ranks with a wrong result, summed over the checks

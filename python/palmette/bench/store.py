@@ -1,4 +1,4 @@
-"""runs.sqlite: every run with its raw samples. docs/guide/bench.md describes the tables."""
+"""runs.sqlite: every run with its raw samples. docs/reference/measurements.md describes the tables."""
 
 from __future__ import annotations
 

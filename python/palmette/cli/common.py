@@ -33,8 +33,14 @@ def make_console(*, stderr: bool = False) -> Console:
     """Return a console on standard output or standard error, 80 columns wide unless it is a terminal."""
     from rich.console import Console  # most commands that other programs call print no table
 
+    class PipedConsole(Console):
+        """Leaves a pipe that its reader has closed to main()."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=_width(stream), highlight=False, soft_wrap=False)
+    return PipedConsole(stderr=stderr, width=_width(stream), highlight=False, soft_wrap=False)
 
 
 class _LazyConsole:

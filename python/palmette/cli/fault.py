@@ -27,6 +27,10 @@ def report(error: BaseException, words: Sequence[str]) -> int:
         advice = f"pip install {missing}, or palmette with its extra: pip install 'palmette[{EXTRAS[missing]}]'"
         print(f"{command}: this needs {missing}, which isn't installed; {advice}", file=sys.stderr)
         return 2
+    if isinstance(error, ImportError) and (error.name == "palmette._core" or "'_core'" in str(error)):
+        advice = "in a checkout let `make build` end; elsewhere install palmette's wheel again"
+        print(f"{command}: palmette's compiled part isn't there; {advice}", file=sys.stderr)
+        return 2
     kind = type(error).__name__
     print(f"{command}: internal error of palmette ({kind}), not caused by its input", file=sys.stderr)
     if isinstance(error, MemoryError):

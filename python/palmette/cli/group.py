@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -129,4 +130,9 @@ def run_group(words: Sequence[str]) -> int:
         return error.exit_code
     except click.Abort:
         raise KeyboardInterrupt from None
+    except SystemExit:
+        # So click ends where the reader has closed the pipe.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            return 0
+        raise
     return status if isinstance(status, int) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -84,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if ascii_output.wanted(os.environ):
             ascii_output.install()
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         if COMPLETE in os.environ:
             from palmette.cli.completion import complete
@@ -106,6 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            print(f"palmette: can't write: {error.strerror}; make room, or write elsewhere", file=sys.stderr)
+            return 2
         from palmette.cli.fault import report
 
         return report(error, words)

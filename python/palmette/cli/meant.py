@@ -22,7 +22,9 @@ def close(word: str, known: Iterable[str]) -> str | None:
         return None
     from difflib import get_close_matches  # only where something was mistyped
 
-    found = get_close_matches(asked, [name for name in dict.fromkeys(known) if name != word], n=1, cutoff=0.7)
+    found = get_close_matches(
+        asked, [name for name in dict.fromkeys(known) if name != word], n=1, cutoff=0.6 if len(asked) <= 4 else 0.7
+    )  # two letters of three, where they are swapped
     return found[0] if found else None
 
 

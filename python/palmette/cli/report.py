@@ -22,7 +22,7 @@ from palmette.units import plural
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The page. [default: report.html for a benchmark run; none for a recording]",
+    help="The page. [default: bench.html for a benchmark run; none for a recording]",
 )
 @click.option(
     "--store",
@@ -82,7 +82,7 @@ def command(
         raise CliError(
             f"{run} is no folder; --topology, --hosts, --all and --csv are for recordings (`palmette run --trace`)"
         )
-    output = output or Path("report.html")
+    output = output or Path("bench.html")  # report.html is what recordings' pages are called
     try:
         with open_store(store, create=False) as kept:
             loaded = kept.load(run)

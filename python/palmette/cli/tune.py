@@ -106,7 +106,7 @@ def command(
 
     COLLECTIVES are separated by commas (default: all). Where: a lab, local ranks, or behind -- the launcher line that
     you would write before a program: its ranks are tuned. The model preselects candidates, measurements decide, within
-    the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/guide/tune.md describes the
+    the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/method/tuning.md describes the
     procedure.
     """
     functions, bare = _split(words)

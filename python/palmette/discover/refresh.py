@@ -84,7 +84,12 @@ def _again(source: Source, path: str) -> tuple[str, str | None]:
     if source.kind == "synthetic" or Path(where).is_absolute() or Path(where).exists():
         return source.kind, where
     beside = Path(path).absolute().parent / where
-    return source.kind, str(beside) if beside.exists() else where
+    if not beside.exists():
+        raise DiscoverError(
+            f"{path}: it was made from {where}, which is neither here nor beside it; {anew}, with an absolute path for "
+            "a --refresh from anywhere"
+        )
+    return source.kind, str(beside)
 
 
 def _contents(topology: Topology) -> object:

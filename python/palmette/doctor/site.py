@@ -213,6 +213,6 @@ def _unknown(path: str, hosts: Sequence[str]) -> Iterator[Problem]:
         yield Problem(
             f"{path} doesn't have {some_names(unknown)}",
             unknown,
-            True,
-            f"jobs there know no switches; palmette discover --refresh {path} reads its sources again",
+            False,
+            f"jobs there are served, but know no switches; palmette discover --refresh {path} reads its sources again",
         )

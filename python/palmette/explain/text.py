@@ -141,6 +141,11 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
 def _whom_to_believe(decision: Decision) -> str:
     if decision.row is not None and decision.row.why.startswith(TUNED):
         return "Believe the row: it was measured here, or on a machine that you chose."
+    if "cost model" in decision.reason:
+        return (
+            "Believe neither yet: the row is the model's, too, by a formula that is quick enough for a run; above, "
+            "plans are simulated on the links."
+        )
     if any(level.costs.source == "calibrated" for level in decision.asked.job.levels):
         return "Believe the model rather: costs are calibrated here, and rows were measured on other machines."
     return "Believe the row: it was measured, on another machine, and the model's costs are assumed or incomplete."

@@ -91,7 +91,7 @@ def _function(name: str) -> str:
     known = [setting.key for setting in settings.declared() if setting.kind == "algorithm"]
     plain = name.lower().removeprefix("mpi_")
     if plain not in known:
-        raise RunError(f"--force {name}: no such collective; take one of {', '.join(known)}")
+        raise RunError(f"--force '{name}': no such collective; take one of {', '.join(known)}")
     return plain.upper()
 
 
@@ -107,7 +107,7 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
         value = values[setting.name]
         if setting.key.startswith("neighbor_"):
             collective, known = "neighbourhood collectives", ["direct", "combined"]
-            where = "docs/guide/run.md"
+            where = "docs/method/choosing.md"
         else:
             where = "`palmette plan --list`"
             collective = _core.collective_of(setting.key)

@@ -17,7 +17,7 @@ def results_page(title: str, sentence: str, command: str, simgrid: str, compared
 def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
     cells = [cell for cell in compared.cells if cell.rivals_s or cell.palmette_s is None]
     yield from (f"# {title}", "", sentence, "")
-    yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../guide/simulate.md). Made by"
+    yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../method/simulating.md). Made by"
     yield from ("", f"    {command}", "")
     slower = [cell for cell in cells if cell.is_slower or cell.palmette_s is None]
     good = sum(cell.is_good for cell in cells)

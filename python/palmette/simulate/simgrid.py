@@ -181,7 +181,7 @@ def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
         return f"over its {cpu_limit_s} s of CPU"
     if status > 128 or status < 0:
         name = signal.Signals(number).name if number in list(signal.Signals) else str(number)
-        # Some patterns of many short messages break SimGrid 3.32's solver (docs/guide/simulate.md).
+        # Some patterns of many short messages break SimGrid 3.32's solver (docs/method/simulating.md).
         solver = number == signal.SIGABRT and "MaxMin::do_solve" in text
         return f"SimGrid's solver failed ({name})" if solver else f"the simulator crashed ({name})"
     match = re.search(r"xbt_assert|Segmentation fault|Access violation|simbench: .*|Unknown.*|no such.*", text)

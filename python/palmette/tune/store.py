@@ -1,4 +1,4 @@
-"""tuning.sqlite: every tuning with its raw samples. docs/guide/tune.md describes the tables."""
+"""tuning.sqlite: every tuning with its raw samples. docs/reference/measurements.md describes the tables."""
 
 from __future__ import annotations
 

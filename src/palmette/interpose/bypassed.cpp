@@ -29,10 +29,12 @@ namespace {
 
 /// At the end of the process: only then is it certain that no call will be intercepted.
 __attribute__((destructor)) void warn_if_bypassed() {
-    if (init_was_ours.load() || api_was_used.load() || is_switched_off() || !mpi::is_first_process()) return;
+    if (init_was_ours.load() || api_was_used.load() || !mpi::is_first_process()) return;
     if (!mpi::is_ours(nullptr)) return;
     int initialized = 0;
     if (PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
+    // Last, as it may read files: a preload may be in every process of a batch script.
+    if (is_switched_off()) return;
     std::fputs(
         "palmette: nothing was served: this program looks MPI's functions up in the library by itself (dlsym), or "
         "calls "

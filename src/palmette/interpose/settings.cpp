@@ -17,6 +17,7 @@
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/base/settings_files.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/interpose/declared_settings.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/reorder/grid_purpose.hpp"
@@ -34,16 +35,11 @@ const base::SettingsFiles& settings_files() {
 #if defined(PALMETTE_ABI_SMPI)
         return base::SettingsFiles();  // a simulated cluster has its own
 #else
-        std::vector<base::DeclaredSetting> declared;
-        for (const settings::Setting& setting : settings::all)
-            declared.push_back({setting.name, setting.kind,
-                                std::ranges::find(settings::of_one_run, setting.name) == settings::of_one_run.end(),
-                                ""});
-        for (const settings::Renamed& old : settings::renamed) declared.push_back({old.old_name, "", true, old.name});
         const char* site = std::getenv(settings::site.name);
         Dl_info here{};
         const bool known = dladdr(reinterpret_cast<const void*>(&settings_from_environment), &here) != 0;
-        return base::read_settings_files(site ? site : "", known && here.dli_fname ? here.dli_fname : "", declared);
+        return base::read_settings_files(site ? site : "", known && here.dli_fname ? here.dli_fname : "",
+                                         settings::declared());
 #endif
     }());
     return *files;

@@ -19,3 +19,13 @@ def test_irregular_collectives_that_arent_counted_on_links_are_told() -> None:
     assert max(map(len, shown.splitlines())) <= 80
     assert to_json(comparisons(2496))["variants"][0]["busiest_without_calls"] == 2496
     assert "not counted" not in "\n".join(lines(comparisons(0)))
+
+
+def test_more_ranks_than_processors_are_told() -> None:
+    recorded = Recorded(1.0, {}, {}, oversubscribed="4 ranks on 2 processors")
+    variants = [Measured(Variant("alone", None), [2.0, 2.1], [], recorded)]
+    found = Comparisons("app", variants, 1, 0)
+    assert any(line.startswith("4 ranks on 2 processors: ") for line in lines(found))
+    assert all(len(line) <= 80 for line in lines(found))
+    variants[0].recorded = Recorded(1.0, {}, {})
+    assert not any("processors" in line for line in lines(found))

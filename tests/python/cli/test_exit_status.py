@@ -33,7 +33,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_the_page_and_the_man_pages_have_the_same_statuses(root: Path) -> None:
-    listed = re.findall(r'^    \("(\d+)", ', (root / "tools/generate_man.py").read_text(), re.MULTILINE)
+    listed = re.findall(r'^    \("(\d+)", ', (root / "tools/command_pages.py").read_text(), re.MULTILINE)
     assert promised(root) == {*listed, "124"} == {"0", "1", "2", "70", "124", "130"}
 
 
@@ -81,10 +81,33 @@ def test_the_status_of_run_is_that_of_what_it_runs() -> None:
     assert subprocess.run(line, check=False, capture_output=True).returncode == 7
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+@pytest.mark.parametrize("words", ["plan alltoall --machine 4node:4core --all", "settings", "doctor"])
+def test_a_closed_pipe_is_no_error(words: str) -> None:
     code = "import sys; from palmette.cli.main import main; sys.exit(main())"
-    shown = f"{sys.executable} -c '{code}' plan alltoall --machine 4node:4core --all | head -1 > /dev/null"
+    shown = f"{sys.executable} -c '{code}' {words} | head -1 > /dev/null"
     done = subprocess.run(
         ["bash", "-c", f"{shown}; exit ${{PIPESTATUS[0]}}"], check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_told_in_one_line() -> None:
+    code = "import sys; from palmette.cli.main import main; sys.exit(main())"
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-c", code, "plan", "alltoall", "--machine", "4node:4core", "--all"]
+        done = subprocess.run(words, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "can't write: No space left on device" in done.stderr
+
+
+def test_help_is_a_command_and_short_slips_are_understood(palmette: Call) -> None:
+    assert palmette("help").out == palmette("--help").out
+    assert palmette("help", "plan").out == palmette("plan", "--help").out
+    assert "did you mean run?" in palmette("rnu").err.lower()
+
+
+def test_a_build_that_has_not_ended_is_told(palmette: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    instead(monkeypatch, ImportError("cannot import name '_core' from 'palmette'", name="palmette"))
+    result = palmette("show")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "make build" in result.err

@@ -55,7 +55,7 @@ RULES = [
     ),
     Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs and unpacks"),
     Rule("run", r"palmette run --report run.json .* srun", PARSED + "needs a Slurm site; tests/python/slurm"),
-    Rule("run", "pytest|sanitize.sh", "the tests themselves"),
+    Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
     Rule(
         "(fft|tomography)/",
         "env/bin|python3 -m venv",
@@ -71,11 +71,11 @@ RULES = [
     ),
     Rule("calibrate", "palmette discover --from measurement", PARSED + "measures for minutes; test_measurement.py"),
     Rule(
-        "(bench|tune|predict)",
+        "(measuring|tuning|predict)",
         r"(\.venv/bin/)?python studies/",
         "a study of minutes to hours; tests/python import and try each",
     ),
-    Rule("bench", "sqlite3", "needs the samples of a measurement; test_store.py makes such a query"),
+    Rule("measurements", "sqlite3", "needs the samples of a measurement; test_store.py makes such a query"),
     Rule("bench", "palmette report last", PARSED + "needs a measurement; test_page.py"),
     Rule("simulate", "palmette simulate", PARSED + "simulates for minutes; tests/python/simulate runs it in small"),
     Rule("device", "palmette run mpiexec -n 4 ./program", PARSED + "needs a GPU; tests/python/mpi/test_device.py"),

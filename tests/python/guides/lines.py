@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PATTERNS = ("README.md", "docs/*.md", "docs/guide/*.md", "examples/*.md", "examples/*/README.md")
+PATTERNS = (
+    "README.md",
+    *(f"docs/{folder}*.md" for folder in ("", "guide/", "method/", "reference/")),
+    *("examples/*.md", "examples/*/README.md"),
+)
 
 COMMANDS = {
     *(

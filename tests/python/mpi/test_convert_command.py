@@ -96,7 +96,7 @@ def test_a_part_of_the_messages_is_written_with_both_ends(palmette: Call, here: 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("calls", "--to", "otf3", "-o", "x"), "'otf3' is not one of"),
+        (("calls", "--to", "otf3", "-o", "x"), "'otf3' (did you mean otf2?) is not one of"),
         (("calls", "--to", "csv"), "Missing option '-o'"),
         (("nowhere", "--to", "csv", "-o", "x"), "no such folder"),
         (("empty", "--to", "csv", "-o", "x"), "it holds no recording yet"),

@@ -110,7 +110,7 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
     [
         ([], "Missing argument"),
         (["--force", "gather", "app"], "--force gather: expected COLLECTIVE=SPEC"),
-        (["--force", "sendrecv=linear", "app"], "--force sendrecv: no such collective; take one of gather"),
+        (["--force", "sendrecv=linear", "app"], "--force 'sendrecv': no such collective; take one of gather"),
         (["--force", "gather=ring", "app"], "PALMETTE_GATHER=ring: no such algorithm for gather; take one of linear"),
         (["--force", "reduce_scatter_block=bruck", "app"], "no such algorithm for reduce_scatter; take one of ring"),
         (["--topology", "/none.json", "app"], "/none.json: no such file"),

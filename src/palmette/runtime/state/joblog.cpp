@@ -56,7 +56,8 @@ void JobTimes::call_ended(const CallEvent& call) {
 
 void JobTimes::compared(const Communicator&, const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;
-    if (!comparison.comparable()) return;
+    // As a report has it: pairs that don't tell yet would add up to savings that nobody has seen.
+    if (!comparison.comparable() || comparison.verdict() == select::Verdict::open) return;
     const double saved_s = comparison.mpi_s() - comparison.ours_s();
     const std::lock_guard lock(mutex_);
     saved_by_call_[&comparison] = saved_s;
