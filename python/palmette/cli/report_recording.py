@@ -47,10 +47,12 @@ def report(
                 if has_calls(job)
                 else None
             )
+            if findings:
+                working.now("replaying what depends on what")
             causes = causes_of(job, findings, seats) if findings else None
-        notes = [known] if known else []
-        if causes and causes.withheld:
-            notes.append(f"what the network and the software cost can't be told apart: {causes.withheld}")
+            notes = [known] if known else []
+            if causes and causes.withheld:
+                notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
             working.now("adding up links, calls and the timeline")
             links = links_of(job, seats, findings)
             found = document(job, seats, findings, notes, links)
