@@ -61,7 +61,8 @@ void register_causes(nb::module_& m) {
         .def_ro("without_counterpart", &Replay::without_counterpart,
                 "Messages and collectives of which another rank's call isn't recorded.")
         .def_ro("forced", &Replay::forced, "Calls that would have waited for ever.")
-        .def_ro("unmodelled", &Replay::unmodelled, "The longest first.");
+        .def_ro("unmodelled", &Replay::unmodelled, "The longest first.")
+        .def_ro("in_calls", &Replay::in_calls, "By function, path and process; none of that with measured costs.");
     nb::class_<OnPath>(m, "OnCriticalPath", "Calls of one function from one place by one process on the critical path.")
         .def_ro("function", &OnPath::function, "Index into functions; without calls: after the last one.")
         .def_ro("path", &OnPath::path)

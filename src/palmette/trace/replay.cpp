@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "palmette/trace/prices.hpp"
 #include "palmette/trace/replay_state.hpp"
 #include "palmette/trace/roles.hpp"
 
@@ -17,9 +18,8 @@ namespace {
 constexpr double ns = 1e-9;
 class Replayer {
   public:
-    Replayer(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited)
-        : trace_(trace), roles_(trace), costs_(costs), bound_of_(bound_of), awaited_(awaited) {
-        for (const std::string& name : trace.functions) is_file_.push_back(name.starts_with("MPI_File") ? 1 : 0);
+    Replayer(const Trace& trace, Costs costs, const BoundOf& bound_of, const Changes* changes, Awaited* awaited)
+        : trace_(trace), roles_(trace), prices_(trace, costs, bound_of, changes), costs_(costs), awaited_(awaited) {
         for (std::size_t p = 0; p < trace.processes.size(); ++p)
             for (const TracedThread& thread : trace.processes[p].threads) {
                 threads_.emplace_back(thread, static_cast<std::int32_t>(p));
@@ -68,8 +68,8 @@ class Replayer {
             ++one.came;
             const std::int32_t rank = roles_.rank_in(thread.process, event.communicator);
             if (roles_.kind(event) == Kind::scan) one.parts.push_back({rank, {}});
-            if (costs_ == Costs::bound) note_bound(one, event, rank);
-            if (event.is_request) thread.begun.push_back({event.begin_ns, nullptr, &one, rank});
+            if (costs_ != Costs::measured) prices_.note(one, roles_, event, rank);
+            if (event.is_request) thread.begun.push_back({event.begin_ns, nullptr, &one, rank, event.peer});
             return;
         }
         const auto index = [&] { return static_cast<std::int32_t>(&thread - threads_.data()); };
@@ -81,17 +81,6 @@ class Replayer {
     }
 
     static double nan() { return std::numeric_limits<double>::quiet_NaN(); }
-
-    void note_bound(Gathering& one, const Event& event, std::int32_t rank) {
-        if (event.plan != 0) one.bound_s = std::max(one.bound_s, trace_.plans[event.plan].bound_s);
-        if (event.plan != 0 || !bound_of_) return;
-        const std::int32_t root = root_of(roles_.kind(event), event);
-        if (rank != std::max(0, root)) return;
-        const std::uint64_t bytes = bounds_.size() < most_sizes ? event.bytes : rounded_down(event.bytes);
-        const auto [found, made] = bounds_.try_emplace({event.function, event.communicator, root, bytes}, 0.0);
-        if (made) found->second = bound_of_(event.function, event.communicator, root, bytes);
-        one.bound_s = std::max(one.bound_s, found->second);
-    }
 
     /// Both ends of a channel have its messages in the same order.
     void link() {
@@ -114,7 +103,7 @@ class Replayer {
             for (std::vector<End>* const side : {&ends.sends, &ends.receives})
                 for (End& end : *side)
                     threads_[static_cast<std::size_t>(end.begin.at.thread)].begun.push_back(
-                        {end.begin.measured_ns, &end, nullptr, 0});
+                        {end.begin.measured_ns, &end, nullptr, 0, -1});
         }
         for (Thread& thread : threads_)
             std::stable_sort(thread.begun.begin(), thread.begun.end(),
@@ -192,7 +181,7 @@ class Replayer {
             Moment begin = now;
             begin.measured_ns = one.begin_ns;
             if (one.gathering) {
-                join(*one.gathering, one.rank, -1, begin);
+                join(*one.gathering, one.rank, one.root, begin);
                 continue;
             }
             one.end->begin = begin;
@@ -329,7 +318,8 @@ class Replayer {
         }
         const bool kept = call.begin_ns < window_ns_ || roles_.kind(call) == Kind::init;
         const double own_s = static_cast<double>(call.end_ns - ready_ns) * ns;
-        thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s);
+        thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s, ready_s);
+        if (costs_ != Costs::measured) note_in_call(thread);
         if (!kept && !is_modelled(call)) {
             Unmodelled& one = unmodelled_[call.function];
             ++one.calls;
@@ -340,21 +330,42 @@ class Replayer {
         thread.entered = false;
     }
 
-    bool is_modelled(const Event& call) const {
-        const Kind kind = roles_.kind(call);
-        return (kind != Kind::other && kind != Kind::neighbours) || is_file_[call.function] != 0;
+    void note_in_call(const Thread& thread) {
+        const Event& call = thread.call;
+        if (!in_call_ || in_call_->function != call.function || in_call_->path != call.path ||
+            in_call_->process != thread.process) {
+            in_call_ = &in_calls_[{call.function, call.path, thread.process}];
+            *in_call_ = {call.function, call.path, thread.process, in_call_->measured_s, in_call_->replayed_s};
+        }
+        in_call_->measured_s += static_cast<double>(call.end_ns - call.begin_ns) * ns;
+        in_call_->replayed_s += thread.now_s - thread.entry_s;
     }
 
-    double cost_s(const Thread& thread, double own_s) {
-        if (costs_ == Costs::measured || is_file_[thread.call.function] != 0) return own_s;
-        double bound_s = 0;
-        if (costs_ == Costs::bound)
-            for (std::size_t i = 0; i < thread.keys.size(); ++i) {
-                const Event& part = i == 0 ? thread.call : thread.requests[i - 1];
-                if (roles_.is_collective_event(part) && moves_to(part, thread.process))
-                    bound_s = std::max(bound_s, gatherings_.at(thread.keys[i]).bound_s);
+    bool is_modelled(const Event& call) const {
+        const Kind kind = roles_.kind(call);
+        return (kind != Kind::other && kind != Kind::neighbours) || prices_.is_file(call);
+    }
+
+    double cost_s(const Thread& thread, double own_s, double ready_s) {
+        if (costs_ == Costs::measured || prices_.is_file(thread.call)) return own_s;
+        if (costs_ == Costs::ideal) return 0;
+        parts_.clear();
+        for (std::size_t i = 0; i <= thread.requests.size(); ++i) {
+            const Event& part = i == 0 ? thread.call : thread.requests[i - 1];
+            if (roles_.is_collective_event(part)) {
+                parts_.push_back(
+                    {&gatherings_.at(thread.keys[i]), moves_to(part, thread.process), Prices::none_of_pairs, false});
+                continue;
             }
-        return bound_s;
+            if (costs_ != Costs::changed) continue;
+            const bool completes = roles_.completes(part);
+            for (const Kind kind : {Kind::receive, Kind::send})
+                if (const Channel* const channel = roles_.channel_of(part, thread.process, kind, completes))
+                    parts_.push_back({nullptr, true, Changes::pair(std::get<1>(*channel), std::get<2>(*channel)),
+                                      kind == Kind::receive});
+        }
+        return prices_.cost_s(own_s, parts_, ready_s,
+                              thread.dependency.is_known() ? thread.dependency.replayed_s : ready_s);
     }
 
     /// Whether data must come to a process in a collective.
@@ -413,6 +424,7 @@ class Replayer {
             one.function = function;
             out_.unmodelled.push_back(one);
         }
+        for (const auto& [key, one] : in_calls_) out_.in_calls.push_back(one);
         std::sort(out_.unmodelled.begin(), out_.unmodelled.end(),
                   [](const Unmodelled& a, const Unmodelled& b) { return a.seconds > b.seconds; });
     }
@@ -446,14 +458,15 @@ class Replayer {
 
     const Trace& trace_;
     Roles roles_;
+    Prices prices_;
     const Costs costs_;
-    const BoundOf& bound_of_;
     Awaited* const awaited_;
-    std::vector<char> is_file_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
     ByInstance<Gathering> gatherings_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t>, double> bounds_;
+    std::vector<Prices::Part> parts_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, InCalls> in_calls_;
+    InCalls* in_call_ = nullptr;
     std::map<std::uint32_t, Unmodelled> unmodelled_;
     std::deque<std::int32_t> queue_;
     std::int64_t begin_ns_ = 0, from_ns_ = 0, window_ns_ = none;
@@ -463,7 +476,12 @@ class Replayer {
 }  // namespace
 
 Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited) {
-    return Replayer(trace, costs, bound_of, awaited).run();
+    return Replayer(trace, costs, bound_of, nullptr, awaited).run();
+}
+
+Replay replay(const Trace& trace, const Changes& changes) {
+    const BoundOf no_bounds;
+    return Replayer(trace, Costs::changed, no_bounds, &changes, nullptr).run();
 }
 
 }  // namespace palmette::trace

@@ -3,11 +3,14 @@
 //
 // With costs of zero this is the ideal network of the POP metrics (Serialisation and Transfer Efficiency,
 // https://co-design.pop-coe.eu/metrics); with the physical limits of the collectives it tells what the hardware leaves
-// to be won; with the measured costs it gives the measured time again, which shows that no dependency is missing.
+// to be won; with other costs what another algorithm or placement would give; with the measured costs it gives the
+// measured time again, which shows that no dependency is missing.
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <functional>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "palmette/trace/events.hpp"
@@ -18,8 +21,35 @@ namespace palmette::trace {
 /// What a call takes once all that it waits for is there.
 enum class Costs : std::uint8_t {
     measured,
-    ideal,  ///< nothing, but for files
-    bound   ///< of collectives the physical limit, where it is known; else nothing
+    ideal,   ///< nothing, but for files
+    bound,   ///< of collectives the physical limit, where it is known; else nothing
+    changed  ///< what Changes says
+};
+
+/// Calls of a collective that take as long: by function, communicator, plan (0: the MPI's own), root in it (-1: none)
+/// and bytes as the root's call, or rank 0's, has them.
+struct CollectiveKind {
+    std::uint32_t function = 0, communicator = 0, plan = 0;
+    std::int32_t root = -1;
+    std::uint64_t bytes = 0;
+    auto operator<=>(const CollectiveKind&) const = default;
+};
+
+/// What something would take, and what the same model says of it as it was.
+struct Price {
+    double seconds = -1;  ///< negative: as it was
+    double was_s = 0;     ///< 0: not known; then `seconds` is taken as it is, else their ratio
+};
+
+/// For Costs::changed.
+struct Changes {
+    std::function<Price(const CollectiveKind&)> collective;
+    /// Of one message from a process to another, by both.
+    std::unordered_map<std::uint64_t, Price> messages;
+    static std::uint64_t pair(std::int32_t from, std::int32_t to) {
+        return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U) | static_cast<std::uint32_t>(to);
+    }
+    double scale = 1;  ///< of all that isn't as it was: models err
 };
 
 /// A call of a thread, as Awaited numbers them.
@@ -54,6 +84,13 @@ struct Unmodelled {
     double seconds = 0;
 };
 
+/// Time in calls of one function from one place by one process, as recorded and in the replay.
+struct InCalls {
+    std::uint32_t function = 0, path = 0;
+    std::int32_t process = 0;
+    double measured_s = 0, replayed_s = 0;
+};
+
 struct Replay {
     double time_s = 0;                      ///< from the first end of MPI_Init to the last begin of MPI_Finalize
     double measured_s = 0;                  ///< the same of the recorded run
@@ -61,10 +98,13 @@ struct Replay {
     std::uint64_t without_counterpart = 0;  ///< messages and collectives of which another rank's call isn't recorded
     std::uint64_t forced = 0;  ///< calls that would have waited for ever, as clocks that disagree may have it
     std::vector<Unmodelled> unmodelled;
+    std::vector<InCalls> in_calls;  ///< but for Costs::measured
 };
 
 /// `bound_of`: for Costs::bound. Calls that began before all rings have them are kept as they were. Cost: O(calls +
 /// messages log messages) time; memory O(messages + instances of collectives), with `awaited` also O(waits).
 Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr);
+/// The same with Costs::changed.
+Replay replay(const Trace& trace, const Changes& changes);
 
 }  // namespace palmette::trace

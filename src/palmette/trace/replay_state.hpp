@@ -50,7 +50,7 @@ struct PartOfScan {
 struct Gathering {
     std::int32_t came = 0, begun = 0;
     Moment last, root;
-    double bound_s = 0;
+    Price price;
     std::vector<PartOfScan> parts;  ///< of scans, by rank
     std::size_t joined = 0;         ///< the first so many are known, each joined with those before it
     std::int32_t first_waiter = nobody;
@@ -61,7 +61,7 @@ struct Begun {
     std::int64_t begin_ns;
     End* end;
     Gathering* gathering;
-    std::int32_t rank;
+    std::int32_t rank, root;  ///< of a collective: in its communicator
 };
 
 /// Whom a part of a call depends on.

@@ -120,6 +120,24 @@ TEST(Replay, of_requests_waits_in_the_call_that_completes_them) {
     EXPECT_EQ(barrier.time_us(Costs::measured), 70);
 }
 
+TEST(Replay, of_a_nonblocking_broadcast_waits_for_its_root_alone) {
+    Job job(3);
+    for (int rank = 0; rank < 3; ++rank) {
+        const double begin = rank == 1 ? 40 : 10.0 * rank;
+        Event& call = job.call(rank, "MPI_Ibcast", begin, begin + 1);
+        call.instance = 1;
+        call.peer = 1;
+        Event& request = job.call(rank, "MPI_Ibcast", begin, 45, true);
+        request.instance = 1;
+        request.peer = 1;
+        job.call(rank, "MPI_Wait", begin + 1, 45);
+    }
+    job.end({45, 45, 45});
+    EXPECT_EQ(job.time_us(Costs::measured), 45);
+    EXPECT_EQ(job.time_us(Costs::ideal), 40);
+    EXPECT_EQ(job.last.forced, 0U);
+}
+
 TEST(Replay, of_a_receive_from_anybody_is_found_by_its_request) {
     Job job(3);
     job.message(0, "MPI_Irecv", -2, 10, 11);

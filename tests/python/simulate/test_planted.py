@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from palmette.record.findings import findings_of
+from palmette import _core
+from palmette.record.causes import causes_of
+from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
 from palmette.simulate import simgrid
 from palmette.simulate.run import UNDERNEATH
@@ -108,6 +110,24 @@ def test_the_late_rank_is_found_first(simulated: Simulated, name: str) -> None:
     assert Path(found.place.file).parent.name == "planted"
     lines = Path(found.place.file).read_text(encoding="utf-8").splitlines()[: found.place.line]
     assert planted.at + "(" in "".join(lines[-3:])
+
+
+@pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
+def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: Simulated, name: str) -> None:
+    """Also where another one passes the delay on."""
+    job, late = simulated(name), SIMULATED[name].late
+    findings = findings_of(job)
+    causes = causes_of(job, findings)
+    assert not causes.withheld
+    for root in causes.roots[:1]:  # from 1 % of the time on
+        assert (root.rank, root.in_call, Path(root.place.file).parent.name) == (late, False, "planted")
+    found = _core.causes_of(trace_files(job))
+    assert (found.ranks[found.delays[0].process], found.delays[0].in_call) == (late, False)
+    # All waiting has a cause, and costs add up to it.
+    waiting_s = sum(row.split.waiting_s for row in findings.view.waits.rows)
+    assert found.waiting_s == pytest.approx(waiting_s, rel=1e-6, abs=1e-6)
+    assert found.unexplained_s == pytest.approx(0, abs=1e-6)
+    assert sum(one.short_term_s + one.long_term_s for one in found.delays) == pytest.approx(waiting_s, rel=1e-6)
 
 
 @pytest.mark.parametrize(
