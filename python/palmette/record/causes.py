@@ -74,7 +74,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None)
     except _core.Error as error:
         raise RecordError(str(error)) from None
-    causes = Causes(withheld=_missing(found))
+    causes = Causes(withheld=missing_dependency(found))
     if causes.withheld:
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
@@ -104,7 +104,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     return causes
 
 
-def _missing(found: _core.TraceCauses) -> str:
+def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:
     """Return why the replay doesn't hold; nothing where it does."""
     measured_s, again_s = found.measured.measured_s, found.measured.time_s
     if measured_s <= 0:

@@ -49,7 +49,8 @@ class Prices {
             if (costs_ == Costs::bound)
                 for (const Part& part : parts)
                     if (part.gathering && part.moves_here) bound_s = std::max(bound_s, part.gathering->price.seconds);
-            return bound_s;
+            // The limit is that of the rank that is done last: others may have been quicker.
+            return std::min(own_s, bound_s);
         }
         double longest_s = own_s;
         bool changed = false;

@@ -22,7 +22,7 @@ namespace palmette::trace {
 enum class Costs : std::uint8_t {
     measured,
     ideal,   ///< nothing, but for files
-    bound,   ///< of collectives the physical limit, where it is known; else nothing
+    bound,   ///< of collectives the physical limit, where it is known and less than measured; else nothing
     changed  ///< what Changes says
 };
 
