@@ -94,7 +94,8 @@ void register_what_if(nb::module_& m) {
           "was_s) is asked once for each kind of collective, with an empty algorithm where the MPI itself did it: what "
           "it takes, and what the same model says of it as it was; 0: not known; seconds below 0: as measured. "
           "messages: (from, to, was_s, seconds) of one message between two ranks. scales: what predicted times are "
-          "multiplied by, a replay for each. Cost: as causes_of. Raises Error.");
+          "multiplied by (what is known as it was: the difference), a replay for each. Cost: as causes_of. Raises "
+          "Error.");
     m.def("sent_messages", &sent_messages, "files"_a,
           "(from, to, messages, bytes) of what the program itself sent, by ranks. Cost: O(calls). Raises Error.");
 }

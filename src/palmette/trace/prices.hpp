@@ -72,18 +72,24 @@ class Prices {
             }
         }
         if (message.seconds < 0 || message.seconds == message.was_s) return longest_s;
-        const double scaled_s = message.seconds * changes_->scale;
-        const double time_s =
-            own_s >= message.was_s ? own_s * scaled_s / message.was_s : std::max(own_s, begun_s + scaled_s - ready_s);
+        // It may have been on its way, or there, long before it was asked for.
+        const double time_s = own_s < message.was_s / 2
+                                  ? std::max(own_s, begun_s + message.seconds * changes_->scale - ready_s)
+                                  : differing_s(message, own_s);
         return changed ? std::max(longest_s, time_s) : time_s;
     }
     static constexpr std::uint64_t none_of_pairs = ~std::uint64_t{0};
 
   private:
     double changed_s(const Price& price, double own_s, bool moves_here) const {
+        if (price.was_s > 0) return differing_s(price, own_s);
         const double scaled_s = price.seconds * changes_->scale;
-        if (price.was_s > 0) return own_s * scaled_s / price.was_s;
         return moves_here ? scaled_s : std::min(own_s, scaled_s);
+    }
+    /// What the model doesn't explain of a call's time stays.
+    double differing_s(const Price& price, double own_s) const {
+        if (own_s < price.was_s) return own_s * std::max(0.0, 1 + (price.seconds / price.was_s - 1) * changes_->scale);
+        return std::max(0.0, own_s + (price.seconds - price.was_s) * changes_->scale);
     }
 
     const Trace& trace_;

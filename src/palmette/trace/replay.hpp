@@ -38,7 +38,7 @@ struct CollectiveKind {
 /// What something would take, and what the same model says of it as it was.
 struct Price {
     double seconds = -1;  ///< negative: as it was
-    double was_s = 0;     ///< 0: not known; then `seconds` is taken as it is, else their ratio
+    double was_s = 0;     ///< 0: not known; then `seconds` is taken as it is, else what both differ by
 };
 
 /// For Costs::changed.
@@ -49,7 +49,7 @@ struct Changes {
     static std::uint64_t pair(std::int32_t from, std::int32_t to) {
         return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U) | static_cast<std::uint32_t>(to);
     }
-    double scale = 1;  ///< of all that isn't as it was: models err
+    double scale = 1;  ///< of differences: models err
 };
 
 /// A call of a thread, as Awaited numbers them.
