@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,7 @@ MOST_RANKS = 3
 @click.option(
     "--recorded-on", type=FILE, metavar="FILE", help="topology.json of the run, where none was kept with the trace."
 )
+@click.option("--hosts", metavar="A,B,...", help="The run's host of rank 0, 1, ..., where others are meant.")
 @click.option(
     "--write", "written", multiple=True, metavar="KIND=FILE",
     help="Write the placement for a launcher, as `palmette map --write`. Repeatable.",
@@ -53,6 +56,7 @@ def command(
     placement: str | None,
     topology: Path | None,
     recorded_on: Path | None,
+    hosts: str | None,
     written: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -64,14 +68,17 @@ def command(
     from palmette.map.errors import MapError
     from palmette.record.reading import RecordError
 
-    changes = bool(forced or table or placement or topology)
-    if ideal + bound + changes != 1:
+    asked = _Asked(
+        folder, "ideal" if ideal else "bound" if bound else "", _force(forced), table, placement, topology, recorded_on,
+        hosts.split(",") if hosts else None, _files(written, placement),
+    )  # fmt: skip
+    if ideal + bound + bool(forced or table or placement or topology) != 1:
         raise CliError(
             "say what is to be different: --ideal, --bound, or some of --force, --table, --placement and --topology; "
             f"for instance: {EXAMPLE}"
         )
     try:
-        answer = _answer(folder, ideal, bound, forced, table, placement, topology, recorded_on, written)
+        answer = _answer(asked)
     except (RecordError, MapError, _core.Error) as error:
         raise CliError(str(error)) from None
     if as_json:
@@ -80,75 +87,96 @@ def command(
         click.echo("\n".join(_lines(answer)))
 
 
+@dataclass(frozen=True)
+class _Asked:
+    folder: Path
+    costs: str
+    """ideal, bound, or empty: what follows."""
+    force: dict[str, str]
+    table: Path | None
+    placement: str | None
+    topology: Path | None
+    recorded_on: Path | None
+    hosts: list[str] | None
+    files: list[tuple[str, str]]
+    """Kind and name of launchers' files."""
+
+    @property
+    def what(self) -> str:
+        """The change in a few words."""
+        if self.costs:
+            return {
+                "ideal": "communication takes no time",
+                "bound": "collectives take what links and memory need at least",
+            }[self.costs]
+        parts = [f"placement {self.placement}"] if self.placement else []
+        parts += [f"the network of {self.topology}"] if self.topology else []
+        parts += [f"{name} by {spec}" for name, spec in self.force.items()]
+        return ", ".join(parts + ([f"table {self.table}"] if self.table else []))
+
+
+@dataclass
 class _Answer:
     """What is expected, of which change, and what makes it so."""
 
-    def __init__(self, job: Job, what: str, expected: Expected, following: str, notes: list[str]) -> None:
-        self.job, self.what, self.expected, self.next = job, what, expected, following
-        self.notes = [*notes, *expected.notes]
+    job: Job
+    what: str
+    expected: Expected
+    next: str
+    notes: list[str]
 
 
-def _answer(
-    folder: Path,
-    ideal: bool,
-    bound: bool,
-    forced: tuple[str, ...],
-    table: Path | None,
-    placement: str | None,
-    topology: Path | None,
-    recorded_on: Path | None,
-    written: tuple[str, ...],
-) -> _Answer:
+def _answer(asked: _Asked) -> _Answer:
     from palmette.record.findings import has_calls
     from palmette.record.machine import seats_of
     from palmette.record.reading import read_job
     from palmette.record.what_if import Wanted, with_changes, with_costs
+    from palmette.run.choices import KEPT_TOPOLOGY
 
     with Working("reading the recording") as working:
-        job = read_job(folder)
+        job = read_job(asked.folder)
         if not has_calls(job):
-            raise CliError(f"{folder}: a profile has no single calls to replay; record with `palmette run --trace DIR`")
-        seats, missing = seats_of(job, recorded_on)
-        if ideal or bound:
+            raise CliError(
+                f"{asked.folder}: a profile has no single calls to replay; record with `palmette run --trace DIR`"
+            )
+        seats, missing = seats_of(job, asked.recorded_on, asked.hosts)
+        if asked.costs:
             working.now(f"replaying {job.size:,} ranks")
-            expected = with_costs(job, seats, "ideal" if ideal else "bound")
-            what = "communication takes no time" if ideal else "collectives take what links and memory need at least"
-            more = f"palmette report {shlex.quote(str(folder))}"
-            return _Answer(job, what, expected, more, [missing] if missing and bound else [])
+            expected = with_costs(job, seats, asked.costs)
+            more = f"palmette report {shlex.quote(str(asked.folder))}"
+            notes = [missing] if missing and asked.costs == "bound" else []
+            return _Answer(job, asked.what, expected, more, notes + expected.notes)
         if seats is None or not seats.has_rates:
             raise CliError(
-                "of the run's network nothing is known; give --recorded-on topology.json (`palmette discover` makes it)"
+                "nothing is known of the run's network; give --recorded-on topology.json (`palmette discover` makes it)"
+                + (f": {missing}" if missing and seats is None else "")
             )
-        force = _force(forced)
-        path = _machine_file(job, recorded_on)
-        placed, parts, following, notes = None, [], [], []
-        if placement or topology:
-            working.now("looking for the best placement" if placement == "auto" else "placing the ranks")
-            placed, notes = _placed(job, seats, path, placement, topology, written)
-            parts += [f"placement {placement}"] if placement else []
-            parts += [f"the network of {topology}"] if topology else []
-        wanted = Wanted(force, _core.Table.from_file(str(table)) if table else None, placed)
-        parts += [f"{name} by {spec}" for name, spec in force.items()] + ([f"table {table}"] if table else [])
+        machine_file = asked.topology or asked.recorded_on or job.folder / KEPT_TOPOLOGY
+        placed, notes = None, []
+        if asked.placement or asked.topology:
+            working.now("looking for the best placement" if asked.placement == "auto" else "placing the ranks")
+            placed, notes = _placed(job, seats, machine_file, asked)
         working.now(f"replaying {job.size:,} ranks")
-        expected = with_changes(job, seats, wanted)
-    run = [f"--topology {shlex.quote(str(topology or path))}"]
-    run += [f"--force {name}={spec}" for name, spec in force.items()] + ([f"--table {table}"] if table else [])
-    following = f"palmette run {' '.join(run)} mpiexec -n {job.size} ./app"
-    if placement and not written:
-        following = _again_written()
-    elif placement:
-        from palmette.map.writers import WRITERS
-
-        kind, _, file = written[0].partition("=")
-        following = WRITERS[kind].usage.format(file=file, ranks=job.size)
-    return _Answer(job, ", ".join(parts), expected, following, notes)
+        table = _core.Table.from_file(str(asked.table)) if asked.table else None
+        expected = with_changes(job, seats, Wanted(asked.force, table, placed))
+    return _Answer(job, asked.what, expected, _next(job, machine_file, asked), notes + expected.notes)
 
 
-def _again_written() -> str:
-    """Return the command line with a file of the placement, for MPICH's launcher."""
-    import sys
+def _next(job: Job, machine_file: Path, asked: _Asked) -> str:
+    """Return the command that makes it so."""
+    from palmette.map.writers import WRITERS
 
-    return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=hosts.txt"
+    if asked.placement and not asked.files:
+        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=hosts.txt"
+    options = ["--topology", str(machine_file)]
+    for name, spec in asked.force.items():
+        options += ["--force", f"{name}={spec}"]
+    options += ["--table", str(asked.table)] if asked.table else []
+    started = f"mpiexec -n {job.size} ./app"
+    if asked.files:
+        kind, file = asked.files[0]
+        started = WRITERS[kind].usage.format(file=file, ranks=job.size)
+    return f"palmette run {shlex.join(options)} {started}"
 
 
 def _force(forced: tuple[str, ...]) -> dict[str, str]:
@@ -160,50 +188,51 @@ def _force(forced: tuple[str, ...]) -> dict[str, str]:
         name, equals, spec = text.partition("=")
         if not equals or name not in COLLECTIVES:
             raise CliError(f"--force {text}: give COLLECTIVE=SPEC, for instance allreduce=recursive_doubling")
-        if (_core.collective_of(name), spec.partition(":")[0]) not in known:
+        collective = _core.collective_of(name)
+        if (collective, spec.partition(":")[0]) not in known:
             raise CliError(
-                f"--force {text}: {_core.collective_of(name)} has no such algorithm; "
-                f"`palmette plan {_core.collective_of(name)} --list` shows them"
+                f"--force {text}: {collective} has no such algorithm; `palmette plan {collective} --list` shows them"
             )
         found[name] = spec
     return found
 
 
-def _machine_file(job: Job, recorded_on: Path | None) -> Path:
-    from palmette.run.choices import KEPT_TOPOLOGY
-
-    return recorded_on or job.folder / KEPT_TOPOLOGY
-
-
-def _placed(
-    job: Job, seats: Seats, path: Path, placement: str | None, topology: Path | None, written: tuple[str, ...]
-) -> tuple[_core.Job, list[str]]:
-    """Return where the ranks would be, and notes. Writes launchers' files."""
+def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, str]]:
     from palmette.map.writers import WRITERS
-    from palmette.record.what_if import auto_placement
 
-    machine = _core.Machine.from_file(str(topology or path))
-    notes = []
-    was = [seats.job.host_of(rank) for rank in range(job.size)]
-    order = list(range(job.size))
-    if placement == "auto":
-        mapped = auto_placement(job, seats)
-        order = mapped.order
-        notes += [f"placement by {mapped.method}"] + ([mapped.note] if mapped.note else [])
-        placed = _core.Job.on_hosts(machine, [was[place] for place in order])
-    elif placement:
-        placed = _core.Job(machine, placement, job.size)
-    else:
-        missing = sorted(set(was) - set(machine.hosts))
-        if missing:
-            notes.append(f"{topology} has no host {missing[0]}: ranks are placed block")
-        placed = _core.Job(machine, "block", job.size) if missing else _core.Job.on_hosts(machine, was)
+    if written and not placement:
+        raise CliError("--write is for a placement; give --placement auto, for instance")
+    files = []
     for word in written:
         kind, equals, file = word.partition("=")
         if kind not in WRITERS or not equals or not file:
             raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
-        text = WRITERS[kind].text(placed, list(range(job.size)))
-        write_file(Path(file), text, "--write")
+        files.append((kind, file))
+    return files
+
+
+def _placed(job: Job, seats: Seats, machine_file: Path, asked: _Asked) -> tuple[_core.Job, list[str]]:
+    """Return where the ranks would be, and notes. Writes launchers' files."""
+    from palmette.map.writers import WRITERS
+    from palmette.record.what_if import auto_placement
+
+    machine = _core.Machine.from_file(str(machine_file))
+    was = [seats.job.host_of(rank) for rank in range(job.size)]
+    notes = []
+    unknown = next((host for host in was if host not in set(machine.hosts)), None)
+    if asked.placement == "auto" and unknown is None:
+        mapped = auto_placement(job, seats)
+        notes += [f"found by the method {mapped.method} of `palmette map`"] + ([mapped.note] if mapped.note else [])
+        placed = _core.Job.on_hosts(machine, [was[place] for place in mapped.order])
+    elif asked.placement and asked.placement != "auto":
+        placed = _core.Job(machine, asked.placement, job.size)
+    elif unknown is None:
+        placed = _core.Job.on_hosts(machine, was)
+    else:
+        notes.append(f"{machine_file} has no host {unknown}: ranks are placed block; see --placement")
+        placed = _core.Job(machine, "block", job.size)
+    for kind, file in asked.files:
+        write_file(Path(file), WRITERS[kind].text(placed, list(range(job.size))), "--write")
     return placed, notes
 
 

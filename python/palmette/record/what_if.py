@@ -157,7 +157,7 @@ def _expected(found: _core.TraceWhatIf | _core.TraceCauses, replays: Sequence[_c
             sums[1] += row.replayed_s
     rows = [Row(*key, *sums) for key, sums in by_place.items() if abs(sums[1] - sums[0]) > 1e-3 * max(sums)]
     expected.rows = sorted(rows, key=lambda row: -abs(row.measured_s - row.expected_s))[:MOST_ROWS]
-    ranks = [(rank, *sums) for rank, sums in by_rank.items()]
+    ranks = [(rank, sums[0], sums[1]) for rank, sums in by_rank.items()]
     expected.ranks = sorted(ranks, key=lambda one: one[2] - one[1])
     return expected
 

@@ -54,6 +54,12 @@ RULES = [
         "calibrate", "-f hosts", PARSED + "needs a cluster's hosts; tests/python/calibrate has sessions of local ranks"
     ),
     Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs and unpacks"),
+    Rule(
+        "what-if",
+        r"palmette what-if .*--(force|table|placement|topology)",
+        PARSED + "needs a run on a cluster whose links are known; tests/python/simulate/test_what_if.py",
+    ),
+    Rule("what-if", r"palmette what-if .*--bound", PARSED + "the same"),
     Rule("run", r"palmette run --report run.json .* srun", PARSED + "needs a Slurm site; tests/python/slurm"),
     Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
     Rule(
