@@ -30,7 +30,7 @@ def report(
     form: Literal["csv", "json", "all", ""],
 ) -> None:
     """Report a recording; `form` empty: the first screen, `all`: also what the page has besides. Raises CliError."""
-    from palmette.record.causes import causes_of
+    from palmette.record.causes import causes_of, with_causes
     from palmette.record.findings import SUMS_ALONE, TERMINAL, Detail, findings_of, has_calls
     from palmette.record.machine import seats_of
     from palmette.record.page.write import render
@@ -50,6 +50,8 @@ def report(
             if findings:
                 working.now("replaying what depends on what")
             causes = causes_of(job, findings, seats) if findings else None
+            if findings and causes:
+                findings.found = with_causes(findings, causes)
             notes = [known] if known else []
             if causes and causes.withheld:
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
@@ -93,7 +95,8 @@ def _causes(causes: Causes) -> dict[str, Any]:
         "roots": [
             {
                 "rank": one.rank, "function": one.function, "place": str(one.place), "in_call": one.in_call,
-                "seconds": one.seconds, "direct_s": one.direct_s, "share": one.share, "sentence": one.sentence,
+                "seconds": one.seconds, "direct_s": one.direct_s, "share": one.share, "gain": one.gain,
+                "sentence": one.sentence,
             }
             for one in causes.roots
         ],
@@ -126,7 +129,11 @@ def _document(
                 "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
                 "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
                 "window_s": [since_s + time_s for time_s in one.window] if one.window else None,
-                "sentence": one.sentence, "next": one.next,
+                "sentence": one.sentence, "next": one.next, "gain": one.gain,
+                "cause": {
+                    "rank": one.cause.rank, "function": one.cause.function, "place": str(one.cause.place),
+                    "in_call": one.cause.in_call,
+                } if one.cause else None,
             }
             for one in (findings.found if findings else ())
         ],

@@ -57,9 +57,12 @@ def lines(
     for number, one in enumerate(findings.found if findings else (), 1):
         wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
         shown += ["", *wrapped, f"   next: {printable(one.next)}"]
-    if causes and causes.roots:
-        shown += ["", "whom all this waiting goes back to"]
-        for root in causes.roots:
+    if causes and (roots := [root for root in causes.roots if in_full or not root.follows]):
+        shown += [
+            "",
+            "what else waiting goes back to" if len(roots) < len(causes.roots) else "what waiting goes back to",
+        ]
+        for root in roots:
             shown += textwrap.wrap(printable(root.sentence), WIDTH, initial_indent="  ", subsequent_indent="    ")
     if in_full or not findings:
         shown += ["", *_path_lines(found)]

@@ -7,10 +7,10 @@ again; otherwise a dependency between ranks isn't known, and what is missing is 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palmette import _core
-from palmette.record.findings import Findings, trace_files
+from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
 from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
@@ -35,18 +35,29 @@ class Root:
     """Of them, of the ranks that waited for this one."""
     share: float
     """Of all ranks' time."""
+    gain: float
+    """By how much the run would be shorter without it, 0 to 1."""
+    follows: bool = False
+    """A finding says it already."""
+
+    @property
+    def what(self) -> str:
+        """What made others wait."""
+        return f"{'' if self.in_call else 'computing before '}{self.function} at {self.place}"
 
     @property
     def sentence(self) -> str:
         """One line of text."""
-        what = (
-            f"{self.function} at {self.place}" if self.in_call else f"computing before {self.function} at {self.place}"
-        )
-        text = f"rank {self.rank}, {what}: others wait {_core.format_duration(self.seconds)} for it, "
+        text = f"rank {self.rank}, {self.what}: others wait {_core.format_duration(self.seconds)} for it, "
         text += f"{self.share:.0%} of all ranks' time"
         if self.direct_s < 0.9 * self.seconds:
             text += f", {1 - self.direct_s / self.seconds:.0%} of that through ranks in between"
-        return text
+        return text + self.gain_text
+
+    @property
+    def gain_text(self) -> str:
+        """How much shorter the run would be, where that is worth telling."""
+        return f"; without that the run takes {self.gain:.0%} less" if self.gain >= LEAST_SHARE else ""
 
 
 @dataclass
@@ -71,7 +82,7 @@ class Causes:
 def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
     """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
     try:
-        found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None)
+        found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None, MOST_ROOTS)
     except _core.Error as error:
         raise RecordError(str(error)) from None
     causes = Causes(withheld=missing_dependency(found))
@@ -87,14 +98,14 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
     whole_s = time_s * len(found.ranks)
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
-    for delay in found.delays:
+    for delay, without_s in zip(found.delays, found.without_s, strict=False):
         seconds = delay.short_term_s + delay.long_term_s
-        if len(causes.roots) == MOST_ROOTS or whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
+        if whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
             break
         causes.roots.append(
             Root(
                 found.ranks[delay.process], found.functions[delay.function], places[found.paths[delay.path]],
-                delay.in_call, seconds, delay.short_term_s, seconds / whole_s,
+                delay.in_call, seconds, delay.short_term_s, seconds / whole_s, max(0.0, 1 - without_s / time_s),
             )
         )  # fmt: skip
     on_path: dict[int, float] = defaultdict(float)
@@ -102,6 +113,50 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         on_path[found.ranks[row.process]] += row.in_call_s + row.before_s
     causes.on_path_s = dict(on_path)
     return causes
+
+
+def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
+    """Return findings that name what made a rank late, and the gain without it, roots of waiting first."""
+    if not causes.roots:
+        return findings.found
+    told = []
+    roots = {root.rank: root for root in reversed(causes.roots)}
+    named = set()
+    for one in findings.found:
+        if one.kind != "late_rank":
+            told.append(one)
+            continue
+        root = roots.get(one.ranks[0])
+        if root is None:
+            text = f"{one.sentence}; it passes on the delay of rank {causes.roots[0].rank}"
+            told.append(replace(one, sentence=text, cause=causes.roots[0]))
+            continue
+        where = "it computes longer before" if not root.in_call else f"{root.what} takes it longer"
+        if not root.in_call and (root.function, root.place) != (one.function, one.place):
+            where = f"it computes longer before {root.function} at {root.place}"
+        first = root.rank not in named
+        named.add(root.rank)
+        text = f"{one.sentence}; {where}{root.gain_text if first else ''}"
+        told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None))
+    first_root = causes.roots[0]
+    waits = [one for one in findings.found if one.kind in ("late_rank", "taking_turns")]
+    is_main = first_root.seconds >= MAINLY * findings.waiting_s
+    if waits and is_main and first_root.rank not in named:
+        more = waits[0].next
+        text = f"{first_root.sentence[0].upper()}{first_root.sentence[1:]}"
+        told.insert(0, Finding(
+            "root_cause", first_root.function, first_root.place, (first_root.rank,), first_root.seconds,
+            first_root.share, text, more, None, first_root, first_root.gain,
+        ))  # fmt: skip
+        named.add(first_root.rank)
+    # Who is late before who passes it on.
+    own = next((one for one in told if one.kind == "late_rank" and one.ranks == (first_root.rank,)), None)
+    if own is not None:
+        told.remove(own)
+        kinds = ("late_rank", "taking_turns") if is_main else ("late_rank",)
+        told.insert(next((at for at, one in enumerate(told) if one.kind in kinds), 0), own)
+    causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
+    return told[:MOST]
 
 
 def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from palmette import _core
 from palmette.record.machine import Limits, Seats, plain_collective
@@ -27,12 +27,32 @@ MAINLY = 0.5
 """Of the waiting at one place: a rank that causes more than this is named."""
 
 
+class Cause(Protocol):
+    """What made a rank late: palmette.record.causes.Root."""
+
+    @property
+    def rank(self) -> int:
+        """Of MPI_COMM_WORLD."""
+
+    @property
+    def function(self) -> str:
+        """The call, or the one before which it computes."""
+
+    @property
+    def place(self) -> Place:
+        """Where that is called."""
+
+    @property
+    def in_call(self) -> bool:
+        """Whether the call itself took long."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that costs time."""
 
     kind: str
-    """late_rank, taking_turns or long_call."""
+    """late_rank, taking_turns, long_call, or root_cause: a late rank whom nobody waits for by itself."""
     function: str
     place: Place
     ranks: tuple[int, ...]
@@ -45,6 +65,10 @@ class Finding:
     """A command that tells more or helps."""
     window: tuple[float, float] | None = None
     """When the longest single wait was, in seconds from the begin of what efficiencies are about."""
+    cause: Cause | None = None
+    """What made the rank late, as far as the replay tells."""
+    gain: float | None = None
+    """Of the run time, without that."""
 
 
 @dataclass(frozen=True)

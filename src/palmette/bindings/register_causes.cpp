@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "palmette/bindings/ask_bounds.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/trace/causes.hpp"
@@ -17,11 +19,12 @@ struct Causes {
     trace::Replay measured, ideal, bound;
     trace::CriticalPath path;
     trace::Delays delays;
+    std::vector<double> without_s;
     std::vector<std::string> functions, paths;
     std::vector<std::int32_t> ranks;
 };
 
-Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of) {
+Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of, std::size_t most) {
     Causes out;
     trace::Trace trace;
     const trace::BoundOf ask = ask_bounds(trace, bound_of);
@@ -33,6 +36,8 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
         out.path = trace::critical_path(trace, awaited);
         out.delays = trace::delay_costs(trace, awaited);
     }
+    for (std::size_t i = 0; i < std::min(most, out.delays.rows.size()); ++i)
+        out.without_s.push_back(trace::time_without(trace, out.delays.rows[i]));
     out.ideal = trace::replay(trace, trace::Costs::ideal);
     out.bound = trace::replay(trace, trace::Costs::bound, ask);
     for (const auto& process : trace.processes) out.ranks.push_back(process.rank);
@@ -98,12 +103,14 @@ void register_causes(nb::module_& m) {
         .def_prop_ro(
             "unexplained_s", [](const Causes& self) { return self.delays.unexplained_s; },
             "For which no delay is found.")
+        .def_ro("without_s", &Causes::without_s, "What the job would take without each of the first delays.")
         .def_ro("functions", &Causes::functions)
         .def_ro("paths", &Causes::paths, "As Waits has them.")
         .def_ro("ranks", &Causes::ranks);
-    m.def("causes_of", &causes_of, "files"_a, "bound_of"_a = nb::none(),
+    m.def("causes_of", &causes_of, "files"_a, "bound_of"_a = nb::none(), "most"_a = 0,
           "Replays of a recorded job with other costs, its critical path and its delay costs. bound_of as view_trace "
-          "has it. Cost: O(calls log calls) time; memory O(messages + waits). Raises Error.");
+          "has it; most: for how many delays without_s is found, a replay each. Cost: O(calls log calls) time; memory "
+          "O(messages + waits). Raises Error.");
 }
 
 }  // namespace palmette::bindings

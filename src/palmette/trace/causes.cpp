@@ -193,6 +193,10 @@ class DelayCosts {
             row.delayed_s += delay_s;
             row.short_term_s += rate * delay_s;
             row.long_term_s += long_rate * delay_s;
+            // Of all that waited for the same call the longest counts.
+            float& counted = counted_[{&row, wait.begun_by.thread, wait.begun_by.event}];
+            const auto share_s = static_cast<float>(rate * delay_s);
+            if (share_s > counted) row.removable_s += share_s - std::exchange(counted, share_s);
         }
         out_.short_term_s += rate * delayed_s;
         auto& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
@@ -230,29 +234,38 @@ class DelayCosts {
                 --wait;
                 waited_s = wait->seconds;
             }
-            const bool synchronised = synchronises(call, thread, i, other);
+            const Met met = meet_in(call, thread, i, other);
             out.add({call.function, call.path, true}, seconds(call.begin_ns, call.end_ns) - waited_s);
-            // Of the first synchronisation only what came after it.
-            if (synchronised) {
-                if (waited_s > 0) ++wait;
+            // Of the first synchronisation only what came after it: both may have met at its begin, by a message,
+            // before it waited for somebody else.
+            const bool waited_first =
+                met == Met::all ||
+                thread_of(awaited_, waited_s > 0 ? wait->begun_by.thread : 0).process == other.process;
+            if (met != Met::no && waited_s > 0 && waited_first) {
+                ++wait;
                 break;
             }
             out.waiting_s += waited_s;
+            if (met != Met::no) break;
             behind = call;
         }
         out.first_wait = static_cast<std::size_t>(wait - thread.waits.begin());
         return out;
     }
 
-    /// Whether both meet in a call, or in a request that it completes.
-    bool synchronises(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
-        if (meets(call, other)) return true;
-        for (std::size_t i = index; i-- > 0;) {
+    enum class Met : std::uint8_t { no, both, all };
+    /// Whether both meet in a call, or in a request that it completes: by a message, or with others.
+    Met meet_in(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
+        const auto met = [&](const Event& event) {
+            return !meets(event, other) ? Met::no : is_collective(roles_.kind(event)) ? Met::all : Met::both;
+        };
+        Met found = met(call);
+        for (std::size_t i = index; i-- > 0 && found == Met::no;) {
             const Event request = thread.thread->at(i);
-            if (!request.is_request) return false;
-            if (meets(request, other)) return true;
+            if (!request.is_request) break;
+            found = met(request);
         }
-        return false;
+        return found;
     }
 
     bool meets(const Event& event, const OfThread& other) {
@@ -271,6 +284,7 @@ class DelayCosts {
     const Awaited& awaited_;
     std::vector<std::vector<double>> inherited_;  ///< by thread and wait
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
+    std::map<std::tuple<const Delay*, std::int32_t, std::uint32_t>, float> counted_;
     Spent cached_;
     At cached_at_;
     Delays out_;
@@ -281,5 +295,24 @@ class DelayCosts {
 CriticalPath critical_path(const Trace& trace, const Awaited& awaited) { return Walk(trace, awaited).run(); }
 
 Delays delay_costs(const Trace& trace, const Awaited& awaited) { return DelayCosts(trace, awaited).run(); }
+
+double time_without(const Trace& trace, const Delay& delay) {
+    const Roles roles(trace);
+    double whole_s = 0;
+    for (const TracedThread& thread : trace.processes[static_cast<std::size_t>(delay.process)].threads) {
+        std::int64_t before_ns = -1;
+        thread.for_each([&](const Event& call) {
+            if (call.is_request) return;
+            const bool is_it = call.function == delay.function && call.path == delay.path;
+            if (is_it && delay.in_call) whole_s += seconds(call.begin_ns, call.end_ns);
+            if (is_it && !delay.in_call && before_ns >= 0) whole_s += seconds(before_ns, call.begin_ns);
+            before_ns = call.end_ns;
+        });
+    }
+    Changes changes;
+    changes.shorter = {delay.process, delay.function, delay.path, delay.in_call,
+                       whole_s > 0 ? std::max(0.0, 1 - delay.removable_s / whole_s) : 1};
+    return replay(trace, changes).time_s;
+}
 
 }  // namespace palmette::trace

@@ -39,6 +39,7 @@ struct Delay {
     double delayed_s = 0;     ///< longer than the ranks that waited
     double short_term_s = 0;  ///< waiting that it caused at once
     double long_term_s = 0;   ///< waiting that this waiting caused
+    double removable_s = 0;   ///< by so much less nobody would have waited for it at once
 };
 
 struct Delays {
@@ -51,5 +52,8 @@ struct Delays {
 /// Delay costs: Boehme, Geimer, Arnold, Voigtlaender, Wolf: Identifying the Root Causes of Wait States in Large-Scale
 /// Parallel Applications, ACM TOPC 3(2), 2016. Cost: O(calls + waits log waits) time; memory O(waits).
 Delays delay_costs(const Trace& trace, const Awaited& awaited);
+
+/// What the job would take without the removable part of a delay. Cost: as replay.
+double time_without(const Trace& trace, const Delay& delay);
 
 }  // namespace palmette::trace

@@ -143,9 +143,10 @@ class Replayer {
         thread.call_index = static_cast<std::uint32_t>(thread.next++);
         const bool kept = call.begin_ns < window_ns_ ||
                           (roles_.kind(call) == Kind::init && !roles_.traits(call).ends) || !thread.started;
-        thread.entry_s = kept
-                             ? since(call.begin_ns)
-                             : thread.now_s + std::max(0.0, static_cast<double>(call.begin_ns - thread.before_ns) * ns);
+        thread.entry_s =
+            kept ? since(call.begin_ns)
+                 : thread.now_s + std::max(0.0, static_cast<double>(call.begin_ns - thread.before_ns) * ns) *
+                                      prices_.factor(call, thread.process, false);
         thread.started = true;
         if (roles_.kind(call) == Kind::init && roles_.traits(call).ends) {
             thread.now_s = thread.entry_s;
@@ -317,7 +318,8 @@ class Replayer {
                                         thread.dependency.at});
         }
         const bool kept = call.begin_ns < window_ns_ || roles_.kind(call) == Kind::init;
-        const double own_s = static_cast<double>(call.end_ns - ready_ns) * ns;
+        const double own_s =
+            static_cast<double>(call.end_ns - ready_ns) * ns * prices_.factor(call, thread.process, true);
         thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s, ready_s);
         if (costs_ != Costs::measured) note_in_call(thread);
         if (!kept && !is_modelled(call)) {

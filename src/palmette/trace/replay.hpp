@@ -50,6 +50,13 @@ struct Changes {
         return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U) | static_cast<std::uint32_t>(to);
     }
     double scale = 1;  ///< of differences: models err
+    /// Calls of one function from one place by one process, or computation before them, that take less by a factor.
+    struct Shorter {
+        std::int32_t process = -1;
+        std::uint32_t function = 0, path = 0;
+        bool in_call = false;
+        double factor = 1;
+    } shorter;
 };
 
 /// A call of a thread, as Awaited numbers them.

@@ -270,6 +270,27 @@ TEST(DelayCosts, are_of_what_took_longer_than_the_waiter_since_both_met_last) {
     EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_File_open", true, 1, 30, 0}));
 }
 
+TEST(DelayCosts, tell_what_the_job_would_take_without_a_delay) {
+    Job job(3);
+    for (int step = 0; step < 2; ++step) {
+        const double from = 60 * step;
+        const auto instance = static_cast<std::uint64_t>(step + 1);
+        job.collective(0, "MPI_Barrier", instance, from + 10, from + 52);
+        job.collective(1, "MPI_Barrier", instance, from + 20, from + 52);
+        job.collective(2, "MPI_Barrier", instance, from + 50, from + 52);
+        for (int rank = 0; rank < 3; ++rank) job.call(rank, "MPI_File_write", from + 52, from + 60);
+    }
+    job.end({120, 120, 120});
+    Awaited awaited;
+    replay(job.trace(), Costs::measured, {}, &awaited);
+    const Delays delays = delay_costs(job.trace(), awaited);
+    ASSERT_GE(delays.rows.size(), 1U);
+    EXPECT_EQ(delays.rows[0].process, 2);
+    EXPECT_NEAR(us(delays.rows[0].removable_s), 80, 0.01) << "rank 0 waited for 40 twice";
+    // Then rank 1 is the last, 20 after each begin.
+    EXPECT_NEAR(us(time_without(job.trace(), delays.rows[0])), 60, 0.01);
+}
+
 TEST(DelayCosts, are_conserved_in_jobs_of_any_kind) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         std::mt19937 random(seed);
