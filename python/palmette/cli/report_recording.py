@@ -57,7 +57,7 @@ def report(
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
             working.now("adding up links, calls and the timeline")
             links = links_of(job, seats, findings)
-            found = document(job, seats, findings, notes, links)
+            found = document(job, seats, findings, notes, links, causes)
             page = render(found) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None

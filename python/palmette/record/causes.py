@@ -77,6 +77,10 @@ class Causes:
     roots: list[Root] = field(default_factory=list)
     on_path_s: dict[int, float] = field(default_factory=dict)
     """By rank: time on the critical path."""
+    stretches: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, begin and end (ns) of the path's stretches, in order of time."""
+    shorter: list[tuple[str, float]] = field(default_factory=list)
+    """What would make the run shorter, and by which share."""
 
 
 def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
@@ -112,6 +116,14 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     for row in found.on_path:
         on_path[found.ranks[row.process]] += row.in_call_s + row.before_s
     causes.on_path_s = dict(on_path)
+    causes.stretches = [(one.process, one.begin_ns, one.end_ns) for one in found.stretches]
+    gains = [("communication that takes no time", ideal_s)]
+    if causes.network is not None:
+        gains.append(("collectives that take what links and memory need at least", bound_s))
+    causes.shorter = [(what, max(0.0, 1 - seconds / time_s)) for what, seconds in gains if time_s > 0]
+    causes.shorter += [
+        (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE
+    ]
     return causes
 
 
@@ -152,9 +164,10 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
     # Who is late before who passes it on.
     own = next((one for one in told if one.kind == "late_rank" and one.ranks == (first_root.rank,)), None)
     if own is not None:
-        told.remove(own)
         kinds = ("late_rank", "taking_turns") if is_main else ("late_rank",)
-        told.insert(next((at for at, one in enumerate(told) if one.kind in kinds), 0), own)
+        at = next(at for at, one in enumerate(told) if one.kind in kinds)
+        told.remove(own)
+        told.insert(at, own)
     causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
     return told[:MOST]
 
