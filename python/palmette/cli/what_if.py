@@ -31,7 +31,9 @@ MOST_RANKS = 3
 @click.command("what-if", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--ideal", is_flag=True, help="Communication takes no time; who waits for whom stays.")
-@click.option("--bound", is_flag=True, help="Collectives take what links and memory need at least.")
+@click.option(
+    "--bound", is_flag=True, help="Collectives take what links and memory need at least; the fullest link is full."
+)
 @click.option("--force", "forced", multiple=True, metavar="COLLECTIVE=SPEC", help="An algorithm. Repeatable.")
 @click.option("--table", type=FILE, metavar="FILE", help="A decision table chooses.")
 @click.option(
@@ -107,7 +109,7 @@ class _Asked:
         if self.costs:
             return {
                 "ideal": "communication takes no time",
-                "bound": "collectives take what links and memory need at least",
+                "bound": "communication takes what links and memory need at least",
             }[self.costs]
         parts = [f"placement {self.placement}"] if self.placement else []
         parts += [f"the network of {self.topology}"] if self.topology else []

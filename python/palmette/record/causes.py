@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from palmette import _core
 from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
+from palmette.record.links import Links, busiest_s
 from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
@@ -19,6 +20,8 @@ MOST_OFF = 0.01
 """Of the measured time: if the replay with measured costs is off by more, nothing is said."""
 MOST_ROOTS = 3
 LEAST_SHARE = 0.01
+MOST_CALLS = 20_000_000
+"""Of a trace for which gains are found: each is a replay."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,14 @@ class Causes:
     """What would make the run shorter, and by which share."""
 
 
-def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
-    """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
+def causes_of(job: Job, findings: Findings, seats: Seats | None = None, links: Links | None = None) -> Causes:
+    """Replay a trace of which `findings`, and the loads of links, are known. Raises RecordError.
+
+    Cost: O(calls log calls).
+    """
+    bound_of = Limits(seats).seconds if seats and seats.has_rates else None
     try:
-        found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None, MOST_ROOTS)
+        found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if findings.calls <= MOST_CALLS else 0)
     except _core.Error as error:
         raise RecordError(str(error)) from None
     causes = Causes(withheld=missing_dependency(found))
@@ -94,7 +101,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
     # A bound that a call has undercut is a bound of another machine.
-    bound_s = min(time_s, max(ideal_s, found.bound.time_s))
+    bound_s = min(time_s, max(ideal_s, found.bound.time_s, busiest_s(links)))
     if ideal_s > 0 and time_s > 0:
         causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
         causes.transfer = min(1.0, ideal_s / time_s)
@@ -102,7 +109,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
     whole_s = time_s * len(found.ranks)
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
-    for delay, without_s in zip(found.delays, found.without_s, strict=False):
+    for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
         seconds = delay.short_term_s + delay.long_term_s
         if whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
             break
@@ -119,7 +126,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     causes.stretches = [(one.process, one.begin_ns, one.end_ns) for one in found.stretches]
     gains = [("communication that takes no time", ideal_s)]
     if causes.network is not None:
-        gains.append(("collectives that take what links and memory need at least", bound_s))
+        gains.append(("communication that takes what links and memory need at least", bound_s))
     causes.shorter = [(what, max(0.0, 1 - seconds / time_s)) for what, seconds in gains if time_s > 0]
     causes.shorter += [
         (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE

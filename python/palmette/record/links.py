@@ -69,6 +69,14 @@ def of_trace(view: _core.TraceView, seats: Seats) -> Links:
     return Links(links, out.shape[1], span_s, 1 - exact / whole if whole > 0 else 0.0, uncounted)
 
 
+def busiest_s(links: Links | None) -> float:
+    """Return what the fullest link needs for all that it carried: the job can't be shorter; 0: no rate is known."""
+    if links is None:
+        return 0.0
+    rated = [one for one in links.links if one.group.rate > 0]
+    return max((float(max(one.out.sum(), one.into.sum())) / one.group.rate for one in rated), default=0.0)
+
+
 def of_profile(job: Job, seats: Seats) -> tuple[Links, NDArray[np.float64], NDArray[np.float64]]:
     """Return the links' loads of a profile, by served collectives alone, and bytes and messages by rank and rank.
 

@@ -20,6 +20,7 @@ from palmette.plan.request import about_steps, details_of
 from palmette.record.causes import missing_dependency
 from palmette.record.findings import trace_files
 from palmette.record.functions import ENDS
+from palmette.record.links import busiest_s, of_trace
 from palmette.record.machine import Limits, Seats, plain_collective
 from palmette.record.reading import Job, RecordError
 from palmette.record.sums import place_of
@@ -86,8 +87,17 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     except _core.Error as error:
         raise RecordError(str(error)) from None
     _check(found)
-    replayed = found.ideal if which == "ideal" else found.bound
-    return _expected(found, [replayed])
+    if which == "ideal" or seats is None:
+        return _expected(found, [found.ideal])
+    expected = _expected(found, [found.bound])
+    view = _core.view_trace(
+        trace_files(job), seats.groups_of_ranks[: seats.network_levels], 1, 1, 0, 0, 1, Limits(seats).seconds
+    )
+    if (busiest := min(busiest_s(of_trace(view, seats)), expected.time_s)) > expected.expected_s:
+        # Of single calls this says nothing.
+        expected = Expected(expected.time_s, busiest, (busiest, busiest))
+        expected.notes.append("that is what the fullest link needs for all that it carried")
+    return expected
 
 
 def with_changes(job: Job, seats: Seats, wanted: Wanted) -> Expected:

@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <future>
 
 #include "palmette/bindings/ask_bounds.hpp"
 #include "palmette/bindings/register.hpp"
@@ -30,6 +31,13 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
     const trace::BoundOf ask = ask_bounds(trace, bound_of);
     const nb::gil_scoped_release released;
     trace = trace::read_trace(files);
+    // Where no bound is known, it is the ideal network.
+    const bool has_bounds = !bound_of.is_none() || std::any_of(trace.plans.begin(), trace.plans.end(),
+                                                               [](const auto& plan) { return plan.bound_s > 0; });
+    std::future<void> others = std::async(std::launch::async, [&] {
+        out.ideal = trace::replay(trace, trace::Costs::ideal);
+        out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
+    });
     {
         trace::Awaited awaited;
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
@@ -38,8 +46,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
     }
     for (std::size_t i = 0; i < std::min(most, out.delays.rows.size()); ++i)
         out.without_s.push_back(trace::time_without(trace, out.delays.rows[i]));
-    out.ideal = trace::replay(trace, trace::Costs::ideal);
-    out.bound = trace::replay(trace, trace::Costs::bound, ask);
+    others.get();
     for (const auto& process : trace.processes) out.ranks.push_back(process.rank);
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);

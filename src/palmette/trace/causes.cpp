@@ -173,7 +173,7 @@ class DelayCosts {
         out_.waiting_s += waited_s;
         const OfThread& late = thread_of(awaited_, wait.begun_by.thread);
         const Spent own = spent(waiter, wait.event, late);
-        const Spent others = spent_by_late(late, wait.begun_by, waiter);
+        const Spent& others = spent_by_late(late, wait.begun_by, waiter);
         double delayed_s = 0;
         for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
         const double sum_s = delayed_s + others.waiting_s;
@@ -182,21 +182,18 @@ class DelayCosts {
             return;
         }
         const double rate = waited_s / sum_s, long_rate = cost_s / sum_s;
-        for (const auto& [where, time_s] : others.rows) {
+        for (std::size_t i = 0; i < others.rows.size(); ++i) {
+            const auto& [where, time_s] = others.rows[i];
             const double delay_s = std::max(0.0, time_s - own.at(where));
             if (delay_s <= 0) continue;
-            Delay& row = delays_[{where, late.process}];
-            row.function = where.function;
-            row.path = where.path;
-            row.in_call = where.in_call;
-            row.process = late.process;
+            Delay& row = row_of(i, where, late.process);
             row.delayed_s += delay_s;
             row.short_term_s += rate * delay_s;
             row.long_term_s += long_rate * delay_s;
-            // Of all that waited for the same call the longest counts.
-            float& counted = counted_[{&row, wait.begun_by.thread, wait.begun_by.event}];
-            const auto share_s = static_cast<float>(rate * delay_s);
-            if (share_s > counted) row.removable_s += share_s - std::exchange(counted, share_s);
+            // Of all that waited for the same call, which come one after the other, the longest counts.
+            const double share_s = rate * delay_s;
+            double& counted_s = cached_rows_[i].second;
+            if (share_s > counted_s) row.removable_s += share_s - std::exchange(counted_s, share_s);
         }
         out_.short_term_s += rate * delayed_s;
         auto& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
@@ -210,8 +207,21 @@ class DelayCosts {
         const bool is_group = roles_.is_collective_event(late.thread->at(at.event));
         if (is_group && at.thread == cached_at_.thread && at.event == cached_at_.event) return cached_;
         cached_ = spent(late, at.event, waiter);
+        cached_rows_.assign(cached_.rows.size(), {nullptr, 0.0});
         cached_at_ = is_group ? at : At{};
         return cached_;
+    }
+
+    /// The delay of a row of `cached_`.
+    Delay& row_of(std::size_t index, const Where& where, std::int32_t process) {
+        Delay*& row = cached_rows_[index].first;
+        if (row) return *row;
+        row = &delays_[{where, process}];
+        row->function = where.function;
+        row->path = where.path;
+        row->in_call = where.in_call;
+        row->process = process;
+        return *row;
     }
 
     /// From the last synchronisation with the other one to the begin of `event`.
@@ -284,8 +294,8 @@ class DelayCosts {
     const Awaited& awaited_;
     std::vector<std::vector<double>> inherited_;  ///< by thread and wait
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
-    std::map<std::tuple<const Delay*, std::int32_t, std::uint32_t>, float> counted_;
     Spent cached_;
+    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
     At cached_at_;
     Delays out_;
 };

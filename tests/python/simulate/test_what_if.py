@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.record.findings import trace_files
+from palmette.record.causes import causes_of
+from palmette.record.findings import findings_of, trace_files
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job, read_job
+from palmette.record.view import links_of
 from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
 from palmette.simulate import cluster, simgrid
 from palmette.simulate.job import make_job
@@ -138,6 +140,19 @@ def test_nothing_that_is_known_is_quicker_than_bounds(simulated: Simulated) -> N
     assert 0 < ideal.expected_s < bound.expected_s < bound.time_s
     for other in ("linear", "bruck", "recursive_doubling"):
         assert bound.expected_s < time_of(simulated("allgather", 16384, 0, "block", allgather=other))
+
+
+def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
+    """Cyclic placement fills the switches' uplinks: what is lost is the network's."""
+    job = simulated("none", 0, 60000, "cyclic")
+    seats, _ = seats_of(job)
+    assert seats is not None
+    findings = findings_of(job, seats)
+    causes = causes_of(job, findings, seats, links_of(job, seats, findings))
+    assert causes.network is not None and causes.software is not None
+    assert causes.software > 0.9 > 0.2 > causes.network
+    assert causes.network * causes.software == pytest.approx(causes.transfer)
+    assert with_costs(job, seats, "bound").expected_s > 0.9 * time_of(job)
 
 
 def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[..., Any]) -> None:
