@@ -31,6 +31,8 @@ ERRS = 0.25
 MOST_STEPS = 3_000_000
 """Of one plan that is simulated; larger ones keep their time."""
 MOST_ROWS = 8
+MOST_PLACED = 4096
+"""Ranks whose matrix of messages still fits into memory."""
 MPI = "mpi"
 """For an algorithm: the MPI's own."""
 
@@ -120,6 +122,8 @@ def auto_placement(job: Job, seats: Seats) -> Mapped:
 
     Cost: a search over the matrix of messages; of collectives that the MPI did it isn't known who sends to whom.
     """
+    if job.size > MOST_PLACED:
+        raise RecordError(f"placements are looked for up to {MOST_PLACED:,} ranks, not {job.size:,}; name one")
     try:
         view = _core.view_trace(trace_files(job), [], job.size, 1, 0, 0, 1, None)
     except _core.Error as error:

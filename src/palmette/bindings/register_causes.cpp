@@ -34,13 +34,15 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
     // Where no bound is known, it is the ideal network.
     const bool has_bounds = !bound_of.is_none() || std::any_of(trace.plans.begin(), trace.plans.end(),
                                                                [](const auto& plan) { return plan.bound_s > 0; });
-    std::future<void> others = std::async(std::launch::async, [&] {
-        out.ideal = trace::replay(trace, trace::Costs::ideal);
-        out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
-    });
+    std::future<void> others;
     {
         trace::Awaited awaited;
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
+        // Behind the one that takes most memory.
+        others = std::async(std::launch::async, [&] {
+            out.ideal = trace::replay(trace, trace::Costs::ideal);
+            out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
+        });
         out.path = trace::critical_path(trace, awaited);
         out.delays = trace::delay_costs(trace, awaited);
     }

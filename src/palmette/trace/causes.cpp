@@ -138,25 +138,21 @@ class DelayCosts {
     }
 
     Delays run() {
-        struct Ended {
-            std::int64_t end_ns;
-            std::int32_t thread;
-            std::uint32_t wait;
-        };
-        std::vector<Ended> all;
-        for (std::size_t t = 0; t < awaited_.threads.size(); ++t) {
-            const OfThread& thread = awaited_.threads[t];
-            for (std::size_t w = 0; w < thread.waits.size(); ++w) {
-                const std::int64_t begin_ns = thread.thread->at(thread.waits[w].event).begin_ns;
-                all.push_back({begin_ns + static_cast<std::int64_t>(static_cast<double>(thread.waits[w].seconds) / ns),
-                               static_cast<std::int32_t>(t), static_cast<std::uint32_t>(w)});
-            }
+        // What a wait inherits comes from later ones; a thread's are in order.
+        std::vector<Ended> last;
+        for (std::size_t t = 0; t < awaited_.threads.size(); ++t)
+            if (const std::size_t waits = awaited_.threads[t].waits.size())
+                last.push_back(ended(static_cast<std::int32_t>(t), static_cast<std::uint32_t>(waits - 1)));
+        std::make_heap(last.begin(), last.end());
+        while (!last.empty()) {
+            std::pop_heap(last.begin(), last.end());
+            const Ended one = last.back();
+            last.pop_back();
+            explain(one.thread, one.wait);
+            if (one.wait == 0) continue;
+            last.push_back(ended(one.thread, one.wait - 1));
+            std::push_heap(last.begin(), last.end());
         }
-        // What a wait inherits comes from later ones.
-        std::sort(all.begin(), all.end(), [](const Ended& a, const Ended& b) {
-            return std::tie(b.end_ns, a.thread, b.wait) < std::tie(a.end_ns, b.thread, a.wait);
-        });
-        for (const Ended& one : all) explain(one.thread, one.wait);
         for (const auto& [key, delay] : delays_) out_.rows.push_back(delay);
         std::sort(out_.rows.begin(), out_.rows.end(), [](const Delay& a, const Delay& b) {
             return a.short_term_s + a.long_term_s > b.short_term_s + b.long_term_s;
@@ -165,6 +161,21 @@ class DelayCosts {
     }
 
   private:
+    struct Ended {
+        std::int64_t end_ns;
+        std::int32_t thread;
+        std::uint32_t wait;
+        bool operator<(const Ended& other) const {
+            return std::tie(end_ns, thread) < std::tie(other.end_ns, other.thread);
+        }
+    };
+    Ended ended(std::int32_t number, std::uint32_t index) const {
+        const OfThread& thread = thread_of(awaited_, number);
+        const Wait& wait = thread.waits[index];
+        const std::int64_t begin_ns = thread.thread->at(wait.event).begin_ns;
+        return {begin_ns + static_cast<std::int64_t>(static_cast<double>(wait.seconds) / ns), number, index};
+    }
+
     void explain(std::int32_t number, std::uint32_t index) {
         const OfThread& waiter = thread_of(awaited_, number);
         const Wait& wait = waiter.waits[index];

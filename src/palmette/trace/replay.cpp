@@ -453,9 +453,11 @@ class Replayer {
 
     void hand_out() {
         awaited_->begin_ns = from_ns_;
-        for (Thread& thread : threads_)
+        for (Thread& thread : threads_) {
+            thread.waits.shrink_to_fit();
             awaited_->threads.push_back(
                 {thread.traced, thread.process, std::move(thread.waits), thread.now_s - since(from_ns_)});
+        }
     }
 
     const Trace& trace_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,3 +166,17 @@ def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[...,
     assert not [line for line in told.out.splitlines() if len(line) > 80 and str(job.folder) not in line]
     assert found["next"].startswith("palmette run") and "--force allgather=linear" in found["next"]
     assert {row["function"] for row in found["calls"]} == {"MPI_Allgather"}
+
+
+def test_the_command_writes_the_placement_that_it_finds(
+    simulated: Simulated, palmette: Callable[..., Any], tmp_path: Path
+) -> None:
+    job, hosts = simulated("none", 0, 60000, "cyclic"), tmp_path / "hosts"
+    told = palmette("what-if", job.folder, "--placement", "auto", "--write", f"hydra={hosts}", "--json")
+    assert told.status == 0, told.err
+    found = json.loads(told.out)
+    assert found["gain"] > 0.2 and f"mpiexec $(cat {hosts})" in found["next"]
+    assert hosts.read_text(encoding="utf-8").startswith("-hosts h")
+    assert "method" in found["notes"][0]
+    other = palmette("what-if", job.folder, "--topology", job.folder / "topology.json")
+    assert other.status == 0 and "0% less" in other.out
