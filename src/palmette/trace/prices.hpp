@@ -74,7 +74,7 @@ class Prices {
         if (message.seconds < 0 || message.seconds == message.was_s) return longest_s;
         // It may have been on its way, or there, long before it was asked for.
         const double time_s = own_s < message.was_s / 2
-                                  ? std::max(own_s, begun_s + message.seconds * changes_->scale - ready_s)
+                                  ? std::max(own_s, begun_s + message.was_s + differs_s(message) - ready_s)
                                   : differing_s(message, own_s);
         return changed ? std::max(longest_s, time_s) : time_s;
     }
@@ -95,8 +95,9 @@ class Prices {
     /// What the model doesn't explain of a call's time stays.
     double differing_s(const Price& price, double own_s) const {
         if (own_s < price.was_s) return own_s * std::max(0.0, 1 + (price.seconds / price.was_s - 1) * changes_->scale);
-        return std::max(0.0, own_s + (price.seconds - price.was_s) * changes_->scale);
+        return std::max(0.0, own_s + differs_s(price));
     }
+    double differs_s(const Price& price) const { return (price.seconds - price.was_s) * changes_->scale; }
 
     const Trace& trace_;
     const Costs costs_;
