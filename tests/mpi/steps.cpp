@@ -51,7 +51,9 @@ void exchange(int rank, int size, int bytes, std::vector<char>& memory) {
     const int bytes = std::atoi(argv[2]);
     const int halo = std::atoi(argv[3]);
     const int rounds = std::atoi(argv[4]);
-    const auto whole = static_cast<std::size_t>(size) * static_cast<std::size_t>(bytes + 8);
+    // Of all ranks, where there are blocks of each.
+    const bool of_all = collective == "allgather" || collective == "alltoall";
+    const auto whole = static_cast<std::size_t>(of_all ? size : 1) * static_cast<std::size_t>(bytes + 8);
     std::vector<char> in(whole);
     std::vector<char> out(whole);
     std::vector<char> memory(2 * neighbours * static_cast<std::size_t>(halo + 1));

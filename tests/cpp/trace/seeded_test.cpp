@@ -214,6 +214,23 @@ TEST(Seeded, roots_are_named_first_and_waits_are_as_defined) {
     }
 }
 
+TEST(Seeded, jobs_of_a_thousand_ranks_give_their_time_again) {
+    for (unsigned seed = 0; seed < kinds; ++seed) {
+        Simulated job(1024, seed);
+        const Root root = plant(job, seed);
+        job.end();
+        Awaited awaited;
+        const Replay again = replay(job.trace(), Costs::measured, {}, &awaited);
+        EXPECT_NEAR(again.time_s, again.measured_s, 1e-9) << "seed " << seed;
+        EXPECT_EQ(again.forced, 0U) << "seed " << seed;
+        const Delays delays = delay_costs(job.trace(), awaited);
+        ASSERT_FALSE(delays.rows.empty());
+        EXPECT_EQ(delays.rows[0].process, root.rank) << "seed " << seed;
+        EXPECT_NEAR(delays.waiting_s, job.waited * 1e-6, 1e-5 * delays.waiting_s + 1e-5) << "seed " << seed;
+        EXPECT_NEAR(costs_of(delays), delays.waiting_s, 1e-6 * delays.waiting_s) << "seed " << seed;
+    }
+}
+
 TEST(Seeded, critical_paths_are_as_long_as_the_job) {
     for (unsigned seed = 0; seed < seeds; ++seed) {
         Simulated job(6, seed);
