@@ -22,6 +22,18 @@ if [ ! -x .venv/bin/pip ]; then
     exit 1
   }
 fi
+# Made by root of a Python below a home that only root enters, it is of use to nobody else.
+below=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
+while [ "$(id -u)" -eq 0 ] && [ "$below" != / ] && [ -n "$below" ]; do
+  case $(stat -c %A "$below") in
+    *[xt]) below=$(dirname "$below") ;;
+    *)
+      echo "setup: warning: other users can't enter $below, where this Python lies, so .venv is root's alone;" \
+        "take another: make distclean; make build PYTHON=/usr/bin/python3" >&2
+      break
+      ;;
+  esac
+done
 # The pip that comes with older Pythons can't pass settings on to a build.
 .venv/bin/pip install --quiet --disable-pip-version-check 'pip>=23.1'
 # From pyproject.toml, so that a dependency is named once.

@@ -82,8 +82,10 @@ def read_files(environment: Mapping[str, str] | None = None, library: str = str(
 
 
 def with_files(environment: Mapping[str, str], files: SettingsFiles) -> dict[str, str]:
-    """Return `environment` with what files say where it doesn't, so that no rank reads other files."""
-    if not files.files and not files.values:
+    """Return `environment` with what files say where it doesn't, so that no rank reads other files, nor tells their
+    mistakes again.
+    """
+    if not files.files and not files.values and not files.mistakes:
         return dict(environment)
     said = {name: value.text for name, value in files.values.items()}
     return {**said, **environment, "PALMETTE_SITE": "0"}

@@ -67,6 +67,20 @@ def parse_duration(text: str) -> float:
     return sum(float(number) * _DURATIONS[unit] for number, unit in parts)
 
 
+def span_text(seconds: float) -> str:
+    """`45 s`, `12 min`, `1 h 59 min`, `3 d 4 h`: how long something lasts or will last, for people."""
+    if seconds < 100:
+        return f"{max(seconds, 0.0):.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    days, hours = divmod(hours, 24)
+    return f"{days} d" + (f" {hours} h" if hours else "")
+
+
 NARROWEST, WIDEST = 60, 80
 
 

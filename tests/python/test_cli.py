@@ -80,7 +80,32 @@ def test_settings_tells_a_misspelt_variable(monkeypatch: pytest.MonkeyPatch, pal
     monkeypatch.setenv("PALMETTE_TOPOLOGIE", "x.json")
     result = palmette("settings")
     assert result.status == 0
-    assert "PALMETTE_TOPOLOGIE" in result.err
+    assert "PALMETTE_TOPOLOGIE is no setting (did you mean PALMETTE_TOPOLOGY?); correct or unset it\n" in result.err
+
+
+@pytest.mark.parametrize("name", ["PALMETTE_TABLE", "table"])
+def test_settings_shows_those_that_are_named(name: str, palmette: Call) -> None:
+    result = palmette("settings", name, "wait")
+    assert [line.split("=")[0] for line in result.out.splitlines() if line[0] != " "] == [
+        "PALMETTE_TABLE",
+        "PALMETTE_WAIT",
+    ]
+    assert [row["name"] for row in json.loads(palmette("settings", name, "--json").out)["settings"]] == [
+        "PALMETTE_TABLE"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("PALMETTE_TABEL", "is no setting (did you mean PALMETTE_TABLE?); `palmette settings` lists them all"),
+        ("frobnicate", "is no setting; `palmette settings` lists them all"),
+        ("give_up_sums", "is called PALMETTE_FALLBACK_FP_REDUCTIONS now; ask for that"),
+    ],
+)
+def test_settings_tells_what_a_name_may_stand_for(name: str, told: str, palmette: Call) -> None:
+    result = palmette("settings", name)
+    assert (result.status, result.out, result.err) == (2, "", f"palmette settings: {name} {told}\n")
 
 
 def test_settings_refuses_a_value_of_the_wrong_kind(monkeypatch: pytest.MonkeyPatch, palmette: Call) -> None:

@@ -190,6 +190,10 @@ def test_a_run_gets_what_files_say_and_its_ranks_read_no_other_files(folders: tu
     assert passed == {"PALMETTE_WAIT": "poll", "PALMETTE_COMPARE": "1%", "PALMETTE_SITE": "0"}
     (folders[0] / "settings").unlink()
     assert variables(Choices(), with_files({}, read_files())) == {}
+    nowhere = {"PALMETTE_SITE": str(folders[0] / "nowhere"), "HOME": str(folders[0])}
+    files = read_files(nowhere)
+    assert len(files.mistakes) == 1
+    assert with_files(nowhere, files)["PALMETTE_SITE"] == "0", "a rank would tell it again"
 
 
 def test_the_commands_tell_file_and_line(
@@ -209,4 +213,7 @@ def test_the_commands_tell_file_and_line(
     assert {"name": "PALMETTE_WAIT", "ok": True, "detail": f"poll ({path}:1)"} in doctor["settings"]
     assert doctor["mistakes"] and doctor["verdict"].startswith("not ready")
     assert doctor["can_run"] is False
+    said = " ".join(palmette("doctor").out.split())
+    assert said.count("expected 0, 1 or 2") == said.count("correct or remove the line") == 1
+    assert "correct that" not in said
     assert settings_files.value_in_force("PALMETTE_WAIT") == "poll"

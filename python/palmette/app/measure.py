@@ -20,6 +20,7 @@ import numpy as np
 from palmette.app.output import Comparison, Reference, compare, reference
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError
+from palmette.measure.job_output import refuses_root
 from palmette.measure.places import LabPlace, Place
 from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, summarize
 from palmette.mpi.abi import preload_library, record_library
@@ -264,7 +265,9 @@ def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) ->
         settings = {**(OFF if settings is None else settings), "PALMETTE_TRACE": str(folder)}
     ended = runner.run(settings, asked.timeout_s)
     if ended.status != 0:
-        last = next((line for line in reversed(ended.err.splitlines()) if line.strip()), "it said nothing")
+        said = ended.err.splitlines()
+        last = next((line for line in reversed(said) if any(map(str.isalnum, line))), "it said nothing")
+        last = refuses_root(said) or last
         raise BenchError(f"{variant.name}: {runner.name} ended with status {ended.status}: {last.strip()}")
     return ended
 

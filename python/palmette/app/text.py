@@ -18,14 +18,14 @@ NAMES_WIDTH = 140
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """Return `0.87 (0.85-0.90), faster`."""
-    return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f}), {ratio.verdict}"
+    """Return `0.87 0.85-0.90, faster`, as in tables of calls, where brackets say that a bound isn't trusted."""
+    return f"{ratio.value:.2f} {ratio.low:.2f}-{ratio.high:.2f}, {ratio.verdict}"
 
 
 def lines(found: Comparisons) -> list[str]:
     """Return the result in 80 columns."""
     shown = [found.name[:80], ""]
-    shown.append(f"{'':<14} {'time':>9} {'spread':>6}  {'over alone':<28} {'in MPI':>9} {'output':>6}")
+    shown.append(f"{'':<14} {'time':>9} {'spread':>6}  {'over alone, 95 % CI':<28} {'in MPI':>9} {'output':>6}")
     for one in found.variants:
         summary, recorded = one.summary, one.recorded
         ratio = "" if one is found.variants[0] else ratio_text(found.ratio(one))

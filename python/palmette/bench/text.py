@@ -14,6 +14,7 @@ from palmette.bench.compare import Change
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.measure.statistics import Ratio, Summary, Verdict
+from palmette.units import plural
 
 MPI_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "impi": "Intel MPI"}
 VERDICTS: tuple[Verdict, ...] = ("faster", "same", "ambiguous", "slower")
@@ -118,7 +119,9 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     counts = Counter(row.ratio.verdict for row in rows if not row.wrong)
     lines = []
     if rows:
-        lines.append(f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+        lines.append(
+            f"{plural(len(rows), 'cell')}: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+        )
         lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
     if (memory := run.settings.get("memory", "host")) != "host":
         lines.append(f"buffers in memory of the kind: {memory}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from palmette import _core
+from palmette.units import rate_text
 
 
 def reason(bound: _core.Bound) -> str:
-    """`1048576 bytes out of leaf0 at 50 Mbit/s`, `latency of level leaf`; empty where nothing bounds."""
-    rate = _core.format_rate(bound.capacity_bytes_per_s) if bound.capacity_bytes_per_s > 0 else ""
+    """`1048576 bytes out of leaf0 at 6.25 MB/s`, `latency of level leaf`; empty where nothing bounds."""
+    rate = rate_text(bound.capacity_bytes_per_s) if bound.capacity_bytes_per_s > 0 else ""
     if bound.kind == "latency":
         return f"latency of level {bound.level}"
     if bound.kind == "rounds":

@@ -9,7 +9,7 @@ import click
 from palmette import _core
 from palmette.bench.settings import split
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
-from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.common import CliError, OneName, Whole, emit_json, json_option
 from palmette.cli.job_options import JobOptions, collective_argument, job_options, shared_option
 from palmette.cli.progress import Working
 from palmette.plan.contents import size_phrase
@@ -26,6 +26,7 @@ MOST_LINES = 64
     "--size",
     "--sizes",
     "sizes",
+    cls=OneName,
     default="1K",
     show_default=True,
     metavar="BYTES,...",

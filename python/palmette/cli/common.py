@@ -101,6 +101,18 @@ class Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
+class OneName(click.Option):
+    """An option whose help shows the first of its names: the others are what somebody may type."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help."""
+        names, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
 MOST = 2**31 - 1
 """Counts of ranks, hosts and repetitions are 32 bits wide."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, Whole, emit_json, json_option, write_file
+from palmette.cli.common import WIDTH, CliError, OneName, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     job_on,
     machine_option,
@@ -65,7 +65,16 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 )
 @click.option("--pipeline", type=Whole(1, 512), default=1, show_default=True, help="Parts one after the other.")
 @click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results buffered at once.")
-@click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
+@click.option(
+    "--size",
+    "--sizes",
+    "size",
+    cls=OneName,
+    default="1K",
+    show_default=True,
+    metavar="BYTES",
+    help="Of a block, or of the vector.",
+)
 @root_option
 @ordered_option
 @click.option("--auto", is_flag=True, help="Compare direct, hierarchical, striped, pipelined; take the best.")

@@ -206,7 +206,7 @@ def _next(folder: Path, local: bool) -> list[str]:
     if local:
         return own
     lab = [
-        f"palmette plan gather --machine {topology} --placement {PLACEMENT}",
+        f"palmette plan gather --topology {topology} --placement {PLACEMENT}",
         "palmette bench allreduce --mpi all --page report.html",
     ]
     return lab + own

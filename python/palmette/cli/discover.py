@@ -125,18 +125,21 @@ def command(
 
 def _put(topology: Topology, output: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
     """Write the file and print the summary."""
+    from palmette.discover.refresh import with_absolute_sources
+
+    written = with_absolute_sources(topology)
     if output == "-":
         text = io.StringIO()
-        topology.write(text)
+        written.write(text)
         click.echo(text.getvalue(), nl=False)
         click.echo("\n".join(summary(topology, None)), err=True)
         return
     try:
-        topology.save(output)
+        written.save(output)
     except OSError as error:
         raise CliError(f"can't write {output}: {error.strerror}; choose another file with -o") from None
     if as_json:
-        emit_json({**_as_json(topology, output), **(more or {})})
+        emit_json({**_as_json(written, output), **(more or {})})
     else:
         click.echo("\n".join(summary(topology, output)))
 

@@ -83,8 +83,10 @@ def _print(findings: Findings) -> None:
     if findings.settings:
         console.print()
         console.print(_checks("Settings that are no defaults", findings.settings, marked=False))
+    if findings.mistakes:
+        console.print()
     for mistake in findings.mistakes:
-        console.print(f"\n{mistake}; `palmette settings` lists them all", markup=False)
+        console.print(mistake, markup=False)
     console.print(f"\n{findings.verdict}", markup=False)
 
 

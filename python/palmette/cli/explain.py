@@ -45,6 +45,7 @@ def _one_line_errors() -> Iterator[None]:
 )
 @click.argument("collective", required=False)
 @click.argument("size", required=False)
+@click.option("--size", "--sizes", "named_size", hidden=True)
 @click.option("--topology", metavar="FILE", help="topology.json of the cluster. [default: PALMETTE_TOPOLOGY]")
 @click.option("--machine", metavar="SPEC", help="A synthetic machine instead: 2leaf:4node:2core.")
 @click.option(
@@ -77,6 +78,7 @@ def _one_line_errors() -> Iterator[None]:
 def command(
     collective: str | None,
     size: str | None,
+    named_size: str | None,
     topology: str | None,
     machine: str | None,
     placement: str,
@@ -100,6 +102,9 @@ def command(
     alltoallv or ibcast; SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are
     explained (palmette run --report run.json).
     """
+    if size is not None and named_size is not None:
+        raise CliError(f"{size} and --size {named_size} both say how many bytes; leave one of them out")
+    size = size if size is not None else named_size
     path = table or value_in_force("PALMETTE_TABLE") or None
     with _one_line_errors():
         rules = _core.Table.from_file(path) if path else _core.Table.built_in()
@@ -128,7 +133,7 @@ def command(
         return
     other = next((one.spec for one in known if one.spec != decision.algorithm), None)
     lines = decision_lines(decision, all_rows) + cost_lines(known, decision)
-    lines += measured_lines(measured, str(store)) + force_lines(decision, other)
+    lines += measured_lines(measured, str(store)) + force_lines(decision, other, lines)
     click.echo("\n".join(lines))
 
 

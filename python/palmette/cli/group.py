@@ -10,7 +10,7 @@ import click
 
 from palmette.cli import main as table
 from palmette.cli.common import CliError
-from palmette.cli.meant import close, with_suggestion
+from palmette.cli.meant import close, suggestion, with_suggestion
 from palmette.cli.printable import printable
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ class LazyGroup(click.Group):
             return " ".join(words), _loaded(ctx, *table.UNDER[words][:2]), args[2:]
         if args[0] not in table.COMMANDS and not args[0].startswith("-"):
             meant = close(args[0], table.COMMANDS)
-            raise click.UsageError(
-                f"'{args[0]}' is no command" + (f"; did you mean {meant}?" if meant is not None else "."), ctx
-            )
+            raise click.UsageError(f"'{args[0]}' is no command{suggestion(meant)}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -120,7 +118,7 @@ def run_group(words: Sequence[str]) -> int:
             return 2
         path = error.ctx.command_path if error.ctx is not None else "palmette"
         message = printable(with_suggestion(" ".join(error.format_message().split())))
-        click.echo(f"{path}: {message} (`{path} --help` lists what it takes)", err=True)
+        click.echo(f"{path}: {message.rstrip('.')}; `{path} --help` lists what it takes", err=True)
         return 2
     except CliError as error:
         error.show()

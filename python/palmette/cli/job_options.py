@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, Whole
-from palmette.cli.level_names import note_levels
+from palmette.cli.common import CliError, OneName, Whole
+from palmette.cli.level_names import levels_of, note_levels
 from palmette.plan.choice import Chosen
 from palmette.units import plural, text_width
 
@@ -33,6 +34,9 @@ algorithm_option = click.option(
 )
 size_option = click.option(
     "--size",
+    "--sizes",
+    "size",
+    cls=OneName,
     default="1K",
     show_default=True,
     metavar="BYTES",
@@ -124,9 +128,13 @@ def make_machine(machine: str | None, topology: str | None, ppn: int | None = No
     if machine is not None and topology is not None:
         raise CliError("--machine and --topology both name a machine; leave one of them out")
     if machine is not None:
+        if os.path.isfile(machine):  # noqa: PTH113 - a word of any length
+            raise CliError(f"--machine {machine}: this is a file; say --topology {machine}")
         made = _core.Machine.synthetic(machine)
         note_levels(machine)
     elif topology is not None:
+        if levels_of(topology) and not os.path.exists(topology):  # noqa: PTH110
+            raise CliError(f"--topology {topology}: no such file; a machine's synthetic form is told with --machine")
         made = _core.Machine.from_file(topology)
     else:
         return None

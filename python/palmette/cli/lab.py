@@ -21,6 +21,7 @@ from palmette.cli.lab_status import describe, status
 from palmette.cli.level_names import note_levels
 from palmette.cli.printable import printable
 from palmette.cli.progress import Working
+from palmette.cli.run_mistakes import report_mistake
 from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
@@ -141,6 +142,8 @@ class _RunCommand(click.Command):
         end = args.index("--") if "--" in args else len(args)
         words = list(args[:end])
         for at in reversed([at for at, word in enumerate(words) if word == "--report"]):
+            if mistake := report_mistake("", [*words[at + 1 :], *args[end + 1 :]]):
+                raise CliError(mistake)
             has_file = at + 1 < len(words) and words[at + 1].endswith(".json")
             words[at : at + 1 + has_file] = [f"--report={words[at + 1] if has_file else 1}"]
         return super().parse_args(ctx, [*words, *args[end:]])
@@ -148,6 +151,7 @@ class _RunCommand(click.Command):
 
 @command.command(
     cls=_RunCommand,
+    short_help="Run an MPI program on the cluster, with palmette or without.",
     context_settings={"max_content_width": 80, "ignore_unknown_options": True},
     epilog="Example: palmette lab run --lab 4node@100Mbit/s --mpi mpich --palmette --report -- ./app",
 )

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from palmette.cli.common import CliError, console, emit_json, json_option
 from palmette.lab import Lab, LabError, aggregators, state
+from palmette.units import span_text
 
 
 @click.command(epilog="Example: palmette lab status --json", context_settings={"max_content_width": 80})
@@ -78,8 +79,8 @@ def _list(up: list[state.Found]) -> None:
         known = one.state
         age = time.time() - known.created_s
         table.add_row(
-            known.name, one.owner, str(len(known.hosts)), f"{age:.0f} s",
-            f"{max(0.0, known.lifetime_s - age):.0f} s", known.spec,
+            known.name, one.owner, str(len(known.hosts)), span_text(age),
+            span_text(known.lifetime_s - age), known.spec,
         )  # fmt: skip
     console.print(table)
     click.echo("one in full: palmette lab status --name NAME")
@@ -120,11 +121,11 @@ def describe(lab: Lab) -> dict[str, object]:
 def _print(lab: Lab) -> None:
     known = lab.state
     delay = f", top switch delays {known.spine_delay_s * 1e3:g} ms" if known.spine_delay_s else ""
-    left = max(0.0, known.lifetime_s - lab.uptime_s)
+    left = span_text(known.lifetime_s - lab.uptime_s)
     click.echo(f"lab '{known.name}': {known.spec}{delay}")
     for limit in known.limits:
         click.echo(f"limited: {limit}")
-    click.echo(f"up for {lab.uptime_s:.0f} s, ends by itself in {left:.0f} s; topology: {lab.topology_path}")
+    click.echo(f"up for {span_text(lab.uptime_s)}, ends by itself in {left}; topology: {lab.topology_path}")
     table = Table(box=None, pad_edge=False)
     for heading in ("host", "address", "slots", "link", "behind"):
         table.add_column(heading)

@@ -32,7 +32,7 @@ def level_notes(spec: str) -> list[str]:
     listed = ", ".join(names)
     slips = [(name, meant) for name in unknown if (meant := close(name, KNOWN)) is not None]
     if slips:
-        return [f"levels are named {listed}; did you mean {meant} for {name}?" for name, meant in slips]
+        return [f"levels are named {listed} (did you mean {meant} for {name}?)" for name, meant in slips]
     switches = names[: names.index("node")] if "node" in names else names[:-1]
     if unknown and "leaf" not in switches and set(unknown) & set(switches):
         return [f"levels are named {listed}; rows of the table for switches ask for leaf and can't mean {unknown[0]}"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, OneName, emit_json, errors, json_option, write_file
 from palmette.cli.job_options import (
     PLACEMENT_FORMS,
     machine_option,
@@ -55,7 +55,16 @@ MOST_RANKS = 200_000
 @placement_option(f"The slots to map to: {PLACEMENT_FORMS}")
 @ppn_option
 @ranks_option
-@click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
+@click.option(
+    "--size",
+    "--sizes",
+    "size",
+    cls=OneName,
+    default="1K",
+    show_default=True,
+    metavar="BYTES",
+    help="Of one block of the pattern.",
+)
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
 @click.option(
     "--write",

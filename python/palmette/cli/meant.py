@@ -11,6 +11,7 @@ _LISTS = re.compile(
     r"(?P<before>[;:,]? (?:there (?:are|is)|take one of|choose from|is not one of|it is one of|is neither) )"
     r"(?P<names>[^(;]*)"
 )
+_CLICKS = re.compile(r"(?P<before>.*?'(?P<word>[^']*)')[.;]? \(?Did you mean (?:one of: )?(?P<names>[^?]*)\?\)?")
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _FILLERS = frozenset(("and", "or", "nor", "of", "one", "a", "the", "file", "with", "messages"))
 
@@ -28,12 +29,21 @@ def close(word: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def suggestion(meant: str | None) -> str:
+    """Return what stands behind a word that isn't known: ` (did you mean ring?)`; nothing for None."""
+    return f" (did you mean {meant}?)" if meant is not None else ""
+
+
 def with_suggestion(message: str) -> str:
     """Return an error that quotes a word and lists what there is, with the name in the list that is meant.
 
     `'rign' is unknown: there are ring, shared` becomes `'rign' is unknown (did you mean ring?): there are ring, ...`.
-    Errors of all layers, the core's too, are written like this; no layer has to look for the name itself.
+    Errors of all layers, the core's too, are written like this; no layer has to look for the name itself. What click
+    suggests for options and subcommands gets the same form.
     """
+    if theirs := _CLICKS.match(message):
+        names = [name.strip(" '") for name in theirs["names"].split(",")]
+        return f"{theirs['before']}{suggestion(close(theirs['word'], names) or names[0])}{message[theirs.end() :]}"
     if "did you mean" in message.lower():
         return message
     match = _LISTS.search(message)
@@ -45,4 +55,4 @@ def with_suggestion(message: str) -> str:
     if meant is None:
         return message
     at = match.start("before")
-    return f"{message[:at]} (did you mean {meant}?){message[at:]}"
+    return f"{message[:at]}{suggestion(meant)}{message[at:]}"

@@ -94,7 +94,7 @@ def command(
             from palmette.report.speedups import write_speedups
 
             write_speedups(speedups, loaded, rows)
-            click.echo(f"run {loaded.id}, {len(rows)} cells: {speedups}")
+            click.echo(f"run {loaded.id}, {plural(len(rows), 'cell')}: {speedups}")
             return
         write_page(output, loaded, rows)
     except (BenchError, TopologyError) as error:

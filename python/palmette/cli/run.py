@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from palmette.cli.common import CliError, emit_json
+from palmette.cli.run_mistakes import mistake_in
 from palmette.cli.run_options import OPTIONS, Option
 from palmette.cli.run_start import choices_of, execute, prepared_for
 from palmette.run import RunError, variables
@@ -18,6 +19,8 @@ class _RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Join `--report` and a file that ends in .json; a lone `--report` asks for the page."""
+        if mistake := mistake_in(args):
+            raise CliError(mistake)
         words = list(args)
         valued = {word for option in OPTIONS if option.kind in ("value", "path", "repeated") for word in option.words}
         at = 0

@@ -57,7 +57,7 @@ OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 """In the order of the help."""
 
-_BY_WORD = {word: option for option in OPTIONS for word in option.words}
+BY_WORD = {word: option for option in OPTIONS for word in option.words}
 
 
 def read_options(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]] | None:
@@ -76,7 +76,7 @@ def read_options(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]
         if word.startswith("-v") and not word.strip("v").strip("-") and not equals:
             values["verbose"] += len(word) - 1
             continue
-        option = _BY_WORD.get(word)
+        option = BY_WORD.get(word)
         if option is None:
             return None
         if option.kind in ("flag", "count"):

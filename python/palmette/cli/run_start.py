@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette.cli.printable import printable
+from palmette.cli.run_mistakes import mistake_in
 from palmette.cli.run_options import read_options
 from palmette.mpi.program import SHELL
 from palmette.run import Choices, Prepared, RunError, prepare, variables
@@ -20,12 +21,14 @@ from palmette.settings_files import read_files, with_files
 def start(words: Sequence[str]) -> int | None:
     """Run the words behind `palmette run` and return the exit status where nothing was executed.
 
-    None where the words ask for help or JSON, or have an invalid option: click handles these.
+    None where the words ask for help or JSON, or have a mistake: click handles these.
     """
     read = read_options(words)
     if read is None or read[0]["as_json"] or read[0]["compare"]:
         return None
     values, command_line = read
+    if mistake_in(words):
+        return None
     if values["matrix"] is not None and Path(values["matrix"]).is_dir():
         return None
     try:

@@ -6,6 +6,7 @@ import click
 
 from palmette import settings, settings_files
 from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.cli.meant import close, suggestion
 from palmette.units import text_width
 
 
@@ -33,10 +34,34 @@ def _text(rows: tuple[settings_files.Value, ...]) -> str:
     return "\n".join(lines)
 
 
-@click.command(epilog="Example: PALMETTE_VERBOSE=1 palmette settings")
+def _named(names: tuple[str, ...], rows: tuple[settings_files.Value, ...]) -> tuple[settings_files.Value, ...]:
+    """Return the rows of these settings, all where none is named. Raises CliError for a name that isn't known."""
+    by_name = {row.setting.name: row for row in rows}
+    for name in names:
+        full = _full(name)
+        if full in settings.renamed():
+            raise CliError(f"{name} is called {settings.renamed()[full]} now; ask for that")
+        if full not in by_name:
+            raise CliError(f"{name} is no setting{_suggestion(full)}; `palmette settings` lists them all")
+    return tuple(by_name[_full(name)] for name in names) if names else rows
+
+
+def _full(name: str) -> str:
+    """Return a setting's whole name for `topology`, `device-path` or `PALMETTE_TOPOLOGY`."""
+    return "PALMETTE_" + name.replace("-", "_").upper().removeprefix("PALMETTE_")
+
+
+def _suggestion(name: str) -> str:
+    """Return ` (did you mean PALMETTE_TABLE?)` for PALMETTE_TABEL, by what stands behind the common prefix."""
+    meant = close(_full(name).removeprefix("PALMETTE_"), (setting.key for setting in settings.declared()))
+    return suggestion(settings.find(meant).name if meant is not None else None)
+
+
+@click.command(epilog="Example: PALMETTE_VERBOSE=1 palmette settings", context_settings={"max_content_width": 80})
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
-def command(as_json: bool) -> None:
-    """List the PALMETTE_ variables, their values here and what they do.
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """List the PALMETTE_ variables, or those called NAME: values here, what they do.
 
     A value comes from the environment, from your file, ~/.config/palmette/settings,
     from the site's, /etc/palmette/settings, or is the default. PALMETTE_SITE=0 reads
@@ -44,7 +69,7 @@ def command(as_json: bool) -> None:
     """
     try:
         files = settings_files.read_files()
-        rows = settings_files.values(files=files)
+        rows = _named(names, settings_files.values(files=files))
     except settings.SettingError as error:
         raise CliError(f"{error}; correct or unset the variable") from error
     misspelt = settings.unknown()
@@ -72,7 +97,7 @@ def command(as_json: bool) -> None:
     click.echo(_text(rows))
     for name in misspelt:
         now = settings.renamed().get(name)
-        what = f"is called {now} now; set that" if now else "is set, but no setting has that name; correct or unset it"
-        errors.print(f"palmette settings: {name} {what}")
+        what = f"is called {now} now; set that" if now else f"is no setting{_suggestion(name)}; correct or unset it"
+        errors.print(f"palmette settings: {name} {what}", soft_wrap=True)
     for mistake in files.mistakes:
-        errors.print(f"palmette settings: {mistake}", markup=False)
+        errors.print(f"palmette settings: {mistake}", markup=False, soft_wrap=True)

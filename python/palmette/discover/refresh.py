@@ -71,6 +71,18 @@ def refresh(path: str) -> Refreshed:
     return result
 
 
+def with_absolute_sources(topology: Topology) -> Topology:
+    """Return the topology as it is written: files of its sources are found again from every folder."""
+    return dataclasses.replace(topology, sources=[_absolute(source) for source in topology.sources])
+
+
+def _absolute(source: Source) -> Source:
+    is_file = source.kind in _BY_TOOL and source.path not in (None, _STANDARD_INPUT)
+    if not is_file or source.path is None or source.path.startswith(_BY_TOOL[source.kind]):
+        return source
+    return dataclasses.replace(source, path=str(Path(source.path).absolute()))
+
+
 def _again(source: Source, path: str) -> tuple[str, str | None]:
     """Return the kind and argument that read a source once more."""
     anew = f"make {path} anew with --from"
@@ -83,6 +95,7 @@ def _again(source: Source, path: str) -> tuple[str, str | None]:
         return source.kind, None
     if source.kind == "synthetic" or Path(where).is_absolute() or Path(where).exists():
         return source.kind, where
+    # A file of before sources' paths were written absolute.
     beside = Path(path).absolute().parent / where
     if not beside.exists():
         raise DiscoverError(

@@ -95,7 +95,8 @@ class Findings:
         if not served:
             return "not ready: no preload library is built; `make build` in a checkout, or install the package again"
         if self.mistakes:
-            return f"not ready: {self.mistakes[0]}; correct that first"
+            wrong = "a setting is" if len(self.mistakes) == 1 else f"{len(self.mistakes)} settings are"
+            return f"not ready: {wrong} wrong; `palmette settings` explains each"
         ready = [
             label
             for kind, label in LABELS.items()
@@ -243,13 +244,15 @@ def _lab() -> Check:
 
 
 def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> list[str]:
-    found = [f"{name} is set, but no setting has that name" for name in settings.unknown(environment)]
+    found = [
+        f"{name} is set, but no setting has that name; correct or unset it" for name in settings.unknown(environment)
+    ]
     for setting in settings.declared():
         try:
             setting.check(environment.get(setting.name, ""))
         except settings.SettingError as error:
-            found.append(str(error))
+            found.append(f"{error}; correct or unset it")
     table = in_force.get("PALMETTE_TABLE", "")
     if table and not Path(table).is_file():
-        found.append(f"PALMETTE_TABLE={table}: no such file")
+        found.append(f"PALMETTE_TABLE={table}: no such file; correct or unset it")
     return found

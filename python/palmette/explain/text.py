@@ -120,7 +120,7 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
         lines += [
             first + part for first, part in zip_longest([head], _parts(one.spec, len(head)), fillvalue=" " * len(head))
         ]
-        lines += _wrapped(" " * len(head), f"time on {shares}") if shares else []
+        lines += _wrapped(" " * len(head), f"time on {shares}", " " * len(head)) if shares else []
     if not all(one.played for one in costs):
         lines += _wrapped(
             "", "~: by a closed formula, as the plan is too large to be simulated; it ignores contention on links"
@@ -189,20 +189,22 @@ def measured_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
     return lines
 
 
-def force_lines(decision: Decision, other: str | None) -> list[str]:
-    """Return how to force another algorithm."""
+def force_lines(decision: Decision, other: str | None, before: Sequence[str] = ()) -> list[str]:
+    """Return how to force another algorithm, and what measures it unless `before`, the lines above, tell that."""
     asked = decision.asked
     function = asked.function
     spec = other or (_first_that_serves(asked) if decision.algorithm == "mpi" else "mpi")
     if spec is None:
         return ["", *_wrapped("", "No algorithm of palmette's can serve it.")]
+    measures = f"  {tune_line(asked)}"
+    told = measures in before
     return [
         "",
         "To take another:",
         f"  palmette run --force {function}={spec}",
         f"  PALMETTE_{function.upper()}={spec}",
-        f"`palmette plan {_core.collective_of(function)} --list` names all; this measures here:",
-        f"  {tune_line(asked)}",
+        f"`palmette plan {_core.collective_of(function)} --list` names all{'' if told else '; this measures here:'}",
+        *([] if told else [measures]),
     ]
 
 

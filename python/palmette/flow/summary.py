@@ -49,9 +49,13 @@ class Played:
     @property
     def background_bytes(self) -> float:
         """What the background sent over the outermost level with links until the plan ended, messages under way too."""
-        sent = [link for link in self.links if link.outwards]
-        outermost = min((link.level for link in sent), default=0)
-        return sum(max(0.0, link.carried_bytes - link.bytes) for link in sent if link.level == outermost)
+        sent = [link for link in self.links if link.outwards and link.level == self.outermost]
+        return sum(max(0.0, link.carried_bytes - link.bytes) for link in sent)
+
+    @property
+    def outermost(self) -> int:
+        """The outermost level with links."""
+        return min((link.level for link in self.links if link.outwards), default=0)
 
     def name_of(self, link: _core.FlowLink) -> str:
         """`out of leaf0`, `into h3`."""
@@ -139,10 +143,18 @@ def _times(both: list[Played]) -> list[str]:
     rows.append(("messages", *(f"{played.result.messages:,}" for played in both)))
     if len(both) > 1:
         rows.append(("background messages ended", *(f"{played.result.background_messages:,}" for played in both)))
-        rows.append(("background bytes sent", *(bytes_text(played.background_bytes) for played in both)))
+        level = many(both[0].levels[both[0].outermost])
+        rows.append((f"background bytes between {level}", *(bytes_text(played.background_bytes) for played in both)))
     if any(played.result.busiest_rank_s > 0 for played in both):
         rows.append(("busiest rank works", *(_core.format_duration(played.result.busiest_rank_s) for played in both)))
-    return aligned(rows, left=(0,))
+    return [*aligned(rows, left=(0,)), *_under_way(both[-1])]
+
+
+def _under_way(played: Played) -> list[str]:
+    """Why nothing of the background has ended, though it takes its share; nothing where something has."""
+    if played.result.background_messages > 0 or played.background_bytes <= 0:
+        return []
+    return _wrapped("no background message ended before the plan did; those under way took their share of the links")
 
 
 def _by_level(played: Played) -> dict[int, list[_core.FlowLink]]:

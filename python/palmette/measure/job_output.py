@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,9 +102,17 @@ OURS = tuple(f"{name}:" for name in ("palmette", "collbench", "composebench", "p
 """Prefixes of the lines of our own programs."""
 
 
+def refuses_root(lines: Iterable[str]) -> str:
+    """Return what to do about an Open MPI that starts nothing for root, of whose page no line says it; else nothing."""
+    refused = any("detected an attempt to run as root" in line for line in lines)
+    return "it refuses to run as root; give it --allow-run-as-root, or be another user" if refused else ""
+
+
 def error_line(done: subprocess.CompletedProcess[str]) -> str:
     """Return the most informative line of a job's output: the first of a program of ours, else the last."""
     printed = f"{done.stdout}\n{done.stderr}".splitlines()
+    if refused := refuses_root(printed):
+        return refused
     lines = [line.strip() for line in printed if any(map(str.isalpha, line))]  # not those of dashes alone
     ours = [line for line in lines if line.startswith(OURS)]
     return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from palmette.lab.running import end_run
 from palmette.measure.errors import CalibrateError
+from palmette.measure.job_output import refuses_root
 
 START_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 60.0
@@ -156,6 +157,8 @@ class Session:
 
     def _complaint(self) -> str:
         """Return the most informative line that the job printed, with a colon before it."""
+        if refused := refuses_root(self._complaints):
+            return f": {refused}"
         # Open MPI frames its errors by lines of dashes.
         lines = [line for line in self._complaints if any(map(str.isalpha, line))]
         ours = [line for line in lines if line.startswith("calibrate:")]

@@ -58,12 +58,30 @@ class Linked(NamedTuple):
     asan: Path | None = None
 
 
-def find_program(word: str, environment: Mapping[str, str], directory: Path) -> Program:
-    """Return the program that `word` starts in `directory`. Raises RunError when there is none that can be read."""
+def find_program(word: str, environment: Mapping[str, str], directory: Path, *, by_launcher: bool = True) -> Program:
+    """Return the program that `word` starts in `directory`, on its own or other hosts where a launcher does it.
+
+    Raises RunError when there is none that can be read.
+    """
     path = _locate(word, environment, directory)
     if path is None:
-        raise RunError(f"{word}: no such program here; correct the name, or say --abi if it is only on the other hosts")
+        raise RunError(f"{word}: {_why_not(word, directory, by_launcher)}")
     return Program(word, path.absolute(), _executed(path, environment))
+
+
+def _why_not(word: str, directory: Path, by_launcher: bool) -> str:
+    """Return why `word` names no program, and what to do."""
+    try:
+        there = directory / word if word and "\0" not in word else None
+        if there is not None and there.is_dir():
+            return "a folder, no program; name the program in it"
+        if there is not None and there.exists():
+            return "this file isn't executable; name the program that was built of it, or chmod +x what is one"
+    except OSError:  # a word far too long to be a file's name
+        pass
+    if by_launcher:
+        return "no such program here; correct the name, or say --abi if it is only on the other hosts"
+    return "no such program here; correct the name, or PATH (`palmette doctor` lists the launchers there)"
 
 
 def linked(program: Path, environment: Mapping[str, str]) -> Linked:

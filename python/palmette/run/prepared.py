@@ -180,7 +180,7 @@ def _examine(line: CommandLine, environment: Mapping[str, str], directory: Path,
     runtimes: dict[Path, None] = {}
     for part in line.parts:
         where = directory / (part.directory or "")
-        program = find_program(part.program, ranks, where)
+        program = find_program(part.program, ranks, where, by_launcher=line.kind is not None)
         check_privileges(program)
         one = linked_itself(program, ranks)
         is_static = one.is_static

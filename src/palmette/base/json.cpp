@@ -208,7 +208,7 @@ void write_number(std::string& out, double value) {
     if (value == std::floor(value) && std::abs(value) < 0x1p53)
         std::snprintf(text.data(), text.size(), "%.0f", value);
     else
-        std::snprintf(text.data(), text.size(), "%.17g", value);
+        std::to_chars(text.data(), text.data() + text.size(), value);  // the fewest digits that read as the same
     out += text.data();
 }
 

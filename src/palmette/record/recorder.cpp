@@ -105,6 +105,7 @@ void Recorder::start() {
 
 bool Recorder::open(const std::string& folder, bool records_calls) {
     records_calls_ = records_calls;
+    folder_ = folder;
     with_paths_ = setting("PALMETTE_CALL_PATHS") != "0";
     concurrent_ = true;  // until it is known which threads call
     std::uint64_t budget = default_budget;
@@ -297,6 +298,17 @@ void Recorder::session(int change) {
     update_clock();
     if (has_world_) return;
     section_->state.store(now > 0 ? trace::State::running : trace::State::finalized, std::memory_order_release);
+}
+
+void Recorder::tell_next() const {
+#if !defined(PALMETTE_ABI_SMPI)
+    if (!has_world_ || section_->rank.load() != 0) return;
+    MPI_Comm parent = MPI_COMM_NULL;
+    PMPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) return;  // whoever spawned these ranks tells it
+    std::fprintf(stderr, "palmette run: recorded in %s\n  next: palmette %s %s\n", folder_.c_str(),
+                 records_calls_ ? "report" : "top --calls", folder_.c_str());
+#endif
 }
 
 void Recorder::stop() {

@@ -82,6 +82,8 @@ class Recorder {
     /// The same again at the end, where all leaders come in time.
     void synchronize_again();
     void set_state(trace::State state) { section_->state.store(state, std::memory_order_release); }
+    /// Before the MPI's own MPI_Finalize: rank 0 says what to do with the recording, unless it is simulated.
+    void tell_next() const;
     /// After it nothing is recorded any more.
     void stop();
 
@@ -165,6 +167,7 @@ class Recorder {
     }
 
     trace::SectionHeader* section_ = nullptr;
+    std::string folder_;
     /// Open addressing with linear probing; an entry is written before its key, and none is removed.
     struct AggregateSlot {
         std::atomic<std::uint64_t> key{0};

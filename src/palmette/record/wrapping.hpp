@@ -26,8 +26,10 @@ inline void finalizing() {
 #if !defined(PALMETTE_ABI_SMPI)
     matrix::finish();
 #endif
-    if (Recorder* const current = recorder.load(std::memory_order_acquire))
+    if (Recorder* const current = recorder.load(std::memory_order_acquire)) {
         current->set_state(trace::State::finalizing);
+        current->tell_next();
+    }
 }
 inline void finalized() {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->stop();

@@ -64,6 +64,14 @@ TEST(Json, says_what_it_found_in_place_of_the_wanted_kind) {
     EXPECT_EQ(Json(1).find("a"), nullptr);
 }
 
+TEST(Json, writes_the_fewest_digits_that_read_as_the_same_number) {
+    for (const char* text :
+         {"0.1", "2.5", "-0.0398161", "0.30000000000000004", "1e-05", "1.5e+300", "9007199254740991"})
+        EXPECT_EQ(Json::parse(text).dump(), text);
+    EXPECT_EQ(Json(5e-324).dump(), "5e-324");
+    EXPECT_EQ(Json::parse(Json(2.0 / 3).dump()).number("it"), 2.0 / 3);
+}
+
 TEST(Json, names_the_file_that_is_missing_or_broken) {
     EXPECT_EQ(error_of([] { Json::parse_file("no/such/file.json"); }),
               "no/such/file.json: can't be read (No such file or directory); check the path and its permissions");

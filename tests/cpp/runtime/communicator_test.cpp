@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "support/jobs.hpp"
@@ -119,6 +120,14 @@ TEST(TagSpace, lends_the_first_gap_again_that_is_wide_enough) {
     EXPECT_FALSE(tags.lend(15));
     tags.give_back(c);
     EXPECT_EQ(tags.lend(15)->first, b.first + 10);
+}
+
+TEST(Comparison, has_a_number_of_its_own_though_another_was_at_its_address) {
+    std::optional<Comparison> one;
+    one.emplace(MPI_COMM_SELF, 0.01, false, false);
+    const std::int64_t first = one->number();
+    one.emplace(MPI_COMM_SELF, 0.01, false, false);
+    EXPECT_NE(one->number(), first);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from palmette.app.measure import Comparisons, Measured, Recorded, Variant
 from palmette.app.text import lines, to_json
 
@@ -17,6 +19,8 @@ def test_irregular_collectives_that_arent_counted_on_links_are_told() -> None:
     shown = "\n".join(lines(comparisons(2496)))
     assert "busiest link, alone: leaf0, 3.34M bytes\n  (and 2,496 irregular collectives, not counted)" in shown
     assert max(map(len, shown.splitlines())) <= 80
+    (ours,) = [line for line in shown.splitlines() if line.startswith("palmette")]
+    assert re.search(r"  0\.51 0\.\d\d-0\.\d\d, \w+  ", ours), "an interval as in tables of calls, without brackets"
     assert to_json(comparisons(2496))["variants"][0]["busiest_without_calls"] == 2496
     assert "not counted" not in "\n".join(lines(comparisons(0)))
 

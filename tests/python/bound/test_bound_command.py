@@ -17,7 +17,7 @@ LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 def test_the_limit_is_told_with_what_sets_it_and_with_the_networks_help_beside_it(palmette: Call) -> None:
     out = palmette("bound", "allreduce", "--machine", LAB, "--size", "256K").out
-    assert "bound: 55.92 ms, 1048576 bytes over all links of level leaf, 150 Mbit/s" in out
+    assert "bound: 55.92 ms, 1048576 bytes over all links of level leaf, 18.8 MB/s" in out
     assert "bound where the network reduces and multicasts: 41.94 ms, 262144 bytes into" in out
     document = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--size", "256K", "--json").out)
     assert document["bound"]["kind"] == "links"

@@ -48,6 +48,13 @@ def test_a_job_that_ends_early_is_told_with_what_it_said(tmp_path: Path) -> None
         session.ask("pingpong", (1, 2), [(0, 1)])
 
 
+def test_a_launcher_that_refuses_root_is_told_with_what_to_do(tmp_path: Path) -> None:
+    page = "-----\\nmpiexec has detected an attempt to run as root.\\n\\nRunning as root is bad.\\n-----"
+    body = f"print('{page}', file=sys.stderr)\nsys.exit(1)\n"
+    with pytest.raises(CalibrateError, match="answered: it refuses to run as root; give it --allow-run-as-root"):
+        job(tmp_path, body, "import sys\n").__enter__()
+
+
 def test_a_job_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "ANSWER_TIMEOUT_S", 0.2)
     begun = time.monotonic()

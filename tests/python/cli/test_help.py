@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,6 +63,11 @@ def test_bench_lists_its_commands_with_a_sentence_each(palmette: Call) -> None:
         assert f"  {words[1]:<11}  {row[2]}\n" in out
 
 
+@pytest.mark.parametrize("group", ["lab", "aggregator"])
+def test_no_line_of_a_groups_help_is_cut(group: str, palmette: Call) -> None:
+    assert "..." not in palmette(group, "--help").out.partition("Commands:")[2].partition("Example")[0]
+
+
 def test_bench_collectives_is_bench(palmette: Call) -> None:
     short, long = (palmette(*words, "gathr") for words in (("bench",), ("bench", "collectives")))
     assert long.status == short.status == 2
@@ -92,9 +98,7 @@ def test_bench_collectives_is_bench(palmette: Call) -> None:
 def test_a_slip_is_told_with_what_was_meant(words: str, meant: str, palmette: Call) -> None:
     result = palmette(*words.split())
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
-    told = result.err.lower()
-    assert "did you mean" in told
-    assert meant in told.partition("did you mean")[2].partition("?")[0]
+    assert f" (did you mean {meant}?)" in result.err, "one form, whoever suggests it"
 
 
 def test_what_is_far_from_all_names_gets_no_suggestion() -> None:
@@ -112,3 +116,36 @@ def test_a_bare_start_and_help_import_neither_commands_nor_the_core() -> None:
     modules = {row[0] for row in (*COMMANDS.values(), *UNDER.values())}
     assert "palmette.cli.group" in imported
     assert not imported & {*modules, "palmette._core", "rich", "difflib"}
+
+
+def test_a_command_that_takes_a_size_takes_either_name_and_shows_one(palmette: Call) -> None:
+    sized = 0
+    for words, row in ({(name,): row for name, row in COMMANDS.items()} | UNDER).items():
+        names = {name for one in loaded(*row[:2]).params if isinstance(one, click.Option) for name in one.opts}
+        if not names & {"--size", "--sizes"}:
+            continue
+        sized += 1
+        assert {"--size", "--sizes"} <= names, words
+        shown = palmette(*words, "--help").out.split()
+        assert not {"--size", "--sizes", "--size,", "--sizes,"} <= set(shown)
+        assert ("--size," in shown) + ("--sizes," in shown) == 0
+        assert words == ("explain",) or ("--size" in shown) + ("--sizes" in shown) > 0
+    assert sized >= 12
+
+
+def test_a_size_by_its_other_name_is_the_same(palmette: Call) -> None:
+    machine = ("--machine", "2leaf:2node")
+    for words in ("plan gather", "flow gather", "predict gather", "explain gather", "map --pattern ring"):
+        one, other = (palmette(*words.split(), *machine, name, "4K") for name in ("--size", "--sizes"))
+        assert one.status == 0, one.err
+        assert one.out == other.out, words
+
+
+def test_a_file_and_a_synthetic_machine_in_each_others_place_are_told(palmette: Call, tmp_path: Path) -> None:
+    path = tmp_path / "topology.json"
+    path.write_text("{}")
+    for command in ("plan gather", "explain gather 1K", "map --pattern ring"):
+        told = palmette(*command.split(), "--machine", str(path)).err
+        assert f"--machine {path}: this is a file; say --topology {path}" in told
+        told = palmette(*command.split(), "--topology", "2leaf:2node").err
+        assert "--topology 2leaf:2node: no such file; a machine's synthetic form is told with --machine" in told

@@ -10,7 +10,7 @@ import pytest
 
 from palmette.cli.duration import Seconds, duration
 from palmette.cli.main import COMMANDS, UNDER, loaded
-from palmette.units import DurationError, bytes_text, parse_duration, plural
+from palmette.units import DurationError, bytes_text, parse_duration, plural, span_text
 
 Call = Callable[..., Any]
 
@@ -77,6 +77,13 @@ def test_seconds_take_a_number_too() -> None:
 def test_sizes_count_in_powers_of_1024() -> None:
     sizes = (0, 1000, 1024, 65536.4, 2.5 * 2**20, 3 * 2**40, -1.0, float("inf"))
     assert [bytes_text(size) for size in sizes] == ["0", "1000", "1K", "64K", "2560K", "3072G", "-1", "inf"]
+
+
+def test_spans_have_two_units_at_most() -> None:
+    spans = (-3, 0.4, 45, 99.9, 600, 3599, 7197, 7200, 90_061, 273_600)
+    texts = ["0 s", "0 s", "45 s", "100 s", "10 min", "1 h", "2 h", "2 h", "25 h 1 min", "3 d 4 h"]
+    assert [span_text(one) for one in spans] == texts
+    assert span_text(7150) == "1 h 59 min"
 
 
 def test_plurals() -> None:

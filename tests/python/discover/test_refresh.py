@@ -93,15 +93,27 @@ def test_a_source_that_can_not_be_read_again_is_told(
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_relative_source_is_found_beside_the_file(
-    palmette: Callable[..., Any], cluster: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+def test_a_source_is_found_again_from_everywhere(
+    palmette: Callable[..., Any], cluster: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     conf, path = cluster
     monkeypatch.chdir(conf.parent)
-    assert palmette("discover", "--from", "slurm", conf.name, "-o", path).status == 0
+    made = palmette("discover", "--from", "slurm", conf.name, "--from", "synthetic", "1node:2core", "-o", path)
+    assert made.status == 0
+    assert made.out.startswith(f"from slurm {conf.name}: "), "as it was typed"
+    stored = json.loads(path.read_text())["sources"]
+    assert [source["path"] for source in stored] == [str(conf), "1node:2core"]
     monkeypatch.chdir("/")
-    result = palmette("discover", "--refresh", path)
-    assert result.out == f"{path}: nothing has changed\n"
+    other = tmp_path / "other"
+    other.mkdir()
+    path = path.rename(other / path.name)
+    unchanged = f"{path}: nothing has changed\n"
+    assert palmette("discover", "--refresh", path).out == unchanged
+    # As earlier versions wrote it: beside the file.
+    path.write_text(path.read_text().replace(f"{conf.parent}/", ""))
+    assert palmette("discover", "--refresh", path).status == 2
+    conf.rename(other / conf.name)
+    assert palmette("discover", "--refresh", path).out == unchanged
 
 
 def test_refresh_and_from_exclude_each_other(palmette: Callable[..., Any], cluster: tuple[Path, Path]) -> None:

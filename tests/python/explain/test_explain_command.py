@@ -354,3 +354,10 @@ def test_a_table_with_a_key_of_before_its_renaming_is_told_the_new_one() -> None
     row = {"function": "bcast", "crowded": True, "algorithm": "mpi"}
     with pytest.raises(_core.Error, match='crowded: this key is "oversubscribed" now'):
         _core.Table.from_json({"format": "palmette-table", "version": 1, "rows": [row]})
+
+
+def test_the_line_that_measures_stands_there_once(palmette: Palmette) -> None:
+    for call, another_is_faster in (("bcast 1M", True), ("gather 64", False)):
+        out = palmette("explain", *call.split(), "--machine", "2leaf@1GB/s:4node@1GB/s:2core", "--mpi", "mpich").out
+        assert out.count(f"palmette tune {call.replace(' ', ' --sizes ')} -- mpiexec -n 16") == 1, out
+        assert ("times faster than the chosen one" in out) is another_is_faster

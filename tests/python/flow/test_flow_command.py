@@ -81,6 +81,16 @@ def test_bytes_over_time_add_up_in_json_and_in_the_picture(palmette: Call, tmp_p
     assert (refused.status, refused.err.count("\n")) == (2, 1)
 
 
+def test_background_messages_that_outlast_the_plan_are_explained(palmette: Call) -> None:
+    note = "no background message ended before the plan did; those under way took their share of the links"
+    for size, ends in (("1K", False), ("64K", True)):
+        out = palmette("flow", "gather", "--machine", LAB, "--traffic", "alltoall", "--size", size).out
+        counts = {line[:-20].rstrip(): line.split()[-2:] for line in out.splitlines() if line.startswith("background")}
+        assert (counts["background messages ended"][1] != "0") is ends
+        assert counts["background bytes between leaves"][1] != "0"
+        assert (note in " ".join(out.split())) is not ends
+
+
 @pytest.mark.parametrize("collective", _core.collectives())
 def test_everything_fits_in_80_columns(palmette: Call, collective: str) -> None:
     result = palmette("flow", collective, "--machine", LAB, "--placement", "cyclic", "--size", "64K",

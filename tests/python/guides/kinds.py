@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .lines import Line
+from .lines import ROOT, Line
 
 QUICK = "run by make test"
 LONG = "run by make test-long"
 TESTED = "run, and its output compared, by tests/python/test_guides.py"
-PARSED = "parsed: "
-"""Begins the reason of a line that isn't run, whose words palmette's command line must take all the same."""
+SLURM = "run by make test-long under Slurm, on this machine alone"
 
 
 @dataclass(frozen=True)
@@ -25,66 +24,113 @@ class Rule:
     page: str
     line: str
     kind: str
+    smaller: tuple[tuple[str, str], ...] = ()
+    """Replaced before the line is run, besides SMALLER: pattern and replacement."""
+    statuses: tuple[int, ...] = (0,)
+    """Exit statuses that are right: studies and targets tell by 1 that what was measured missed them."""
+    prints: str = ""
+    """What the output must have, where statuses allow bad input's."""
 
+
+# Seconds instead of minutes. What the line itself says comes later on it, and counts.
+FEW = "--seconds 20ms --min-iterations 3"
+FAKES = ROOT / "build" / "release" / "tests" / "fakes"
+LIBRARIES = (("/opt/palmette/[^ ]*/lib/", f"{ROOT}/python/palmette/lib/"), ("/opt/palmette/", ""))
+HERE = (r"--topology topology.json(.* -- )", r"--topology here.json\1")
+BENCH = (
+    HERE,
+    (r"palmette bench( collectives)?\b", rf"palmette bench {FEW} --sizes 1K"),
+    ("--budget 15min", "--budget 2min"),
+)
+PATTERN = (HERE, (r"palmette bench (pattern|compose)", rf"palmette bench \1 {FEW}"), ("--budget 1min", "--budget 30s"))
+APP = (("palmette bench app", "palmette bench app --rounds 1"),)
+TUNE = (("palmette tune", "palmette tune --sizes 1K --budget 30s"), (r"--budget (10min|75s)", "--budget 30s"))
+CALIBRATE = (
+    HERE,
+    ("palmette calibrate", "palmette calibrate --budget 5s --target 50%"),
+)
+SIMULATE = (
+    ("palmette simulate", "palmette simulate --collectives gather --sizes 64 --rivals mpich --cpu-limit 20s"),
+    ("--sizes [0-9,KM]+", "--sizes 64"),
+    ("--ranks 128", "--ranks 16"),
+)
+FOLDER = (("/etc/palmette", "etc/palmette"),)
+CHECKOUT = (
+    f"&& for folder in env/lib/python3*/site-packages; do echo {ROOT}/python > $folder/here.pth; done"
+    f"; ln -s {ROOT}/.venv/bin/palmette env/bin/"
+)
+SAME_PACKAGE = (("~/palmette/bin/palmette", "palmette"),)
 
 RULES = [
     # What needs a machine, a network or a site that tests don't have.
-    Rule("", r"(env/bin/|~/palmette/bin/)?pip install", "fetches packages; tools/test_wheel.py installs the wheel"),
-    Rule("install", r"(python3 -m venv )?~/palmette", "uses what the line above it installs from the package index"),
-    Rule("install", r"mpiexec .*/opt/palmette", "needs /opt/palmette; test_surroundings.py sets the same by hand"),
-    Rule("install", r"(make install|cmake)", "compiles everything again; tests/python/test_packaging.py does it"),
-    Rule("install", r"palmette completion .* > ~", PARSED + "the home folder's; tests/python/cli/test_completion.py"),
-    Rule("discover", "ibnetdiscover", "needs InfiniBand and root; examples/cluster/fabric.txt is what it prints"),
-    Rule("discover", "srun", "needs a Slurm site; tests/python/slurm runs Slurm"),
-    Rule("aggregator", r"palmette aggregator (serve|try|status)", PARSED + "a service; test_aggregator_command.py"),
-    Rule("aggregator", r"palmette aggregator token --new-key /etc", PARSED + "writes to /etc"),
+    Rule("tomography", r"pip install .*palmette", LONG, (("palmette", CHECKOUT),)),
+    Rule("", r"(env/bin/|~/palmette/bin/)?pip install .*palmette", "fetches packages; tools/test_wheel.py installs it"),
+    Rule("install", r"python3 -m venv ~/palmette", LONG),
+    Rule("install", r"~/palmette/bin/palmette", LONG, SAME_PACKAGE),
+    Rule("install", r"mpiexec .*/opt/palmette", LONG, LIBRARIES),
+    Rule("install", r"(make install|cmake)", "compiles everything again: make install, packaging/debian"),
+    Rule("install", r"palmette completion .* > ~", LONG),
+    Rule("discover", "ibnetdiscover >", LONG),
+    Rule("discover", "srun", SLURM, (("srun", "srun -N 2"),)),
+    Rule(
+        "aggregator",
+        "aggregator serve",
+        LONG,
+        (("(palmette aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),
+    ),
+    Rule("aggregator", "palmette aggregator token --new-key /etc", LONG, FOLDER),
     Rule("aggregator", "cp packaging/systemd", "needs systemd as the machine's first process"),
-    Rule("lab", r"(sudo )?palmette lab exec (h0 palmette aggregator|login)", PARSED + "test_aggregators_on_lab.py"),
-    Rule("bench", "palmette bench app --ignore", PARSED + "needs LAMMPS"),
-    Rule("site", r"palmette .*/etc", PARSED + "writes to /etc; tests/python/mpi/test_site.py has a folder of its own"),
-    Rule("site", r"cp .*/etc", "writes to /etc; test_packaging.py and slurm/test_task_prolog.py try the files"),
-    Rule("site", r"palmette .* srun", PARSED + "needs a Slurm site; tests/python/slurm"),
-    Rule("site", "srun", "needs a Slurm site; tests/python/slurm/test_task_prolog.py does it on one of a host"),
+    Rule("site", r"(palmette|cp|echo|editor) .*/etc", LONG, (("/etc/", "etc/"),)),
+    Rule("site", r"palmette .* srun", SLURM),
+    Rule("site", "srun", SLURM, (("srun", "srun -n 2"),)),
+    Rule("site", "systemctl|journalctl|scontrol", "needs systemd or Slurm as the machine's; slurm/test_task_prolog.py"),
+    Rule("site", "module load", "test_packaging.py reads the module files"),
+    Rule("calibrate", "discover .* -f hosts", "needs several hosts; the line below it does the same on a lab"),
     Rule(
         "map",
-        "mpirun --mca|PREFIX",
-        "needs an Open MPI with monitoring; tests/python/map/test_recorded.py reads its files",
+        "mpirun --mca",
+        LONG,
+        (
+            ("mpirun", "env -u LD_LIBRARY_PATH mpirun.openmpi --oversubscribe --allow-run-as-root"),
+            ("app", "app4"),
+            ("-n 64", "-n 8"),
+        ),
     ),
-    Rule(
-        "calibrate", "-f hosts", PARSED + "needs a cluster's hosts; tests/python/calibrate has sessions of local ranks"
-    ),
-    Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs and unpacks"),
-    Rule(
-        "what-if",
-        r"palmette what-if .*--(force|table|placement|topology)",
-        PARSED + "needs a run on a cluster whose links are known; tests/python/simulate/test_what_if.py",
-    ),
-    Rule("what-if", r"palmette what-if .*--bound", PARSED + "the same"),
-    Rule("run", r"palmette run --report run.json .* srun", PARSED + "needs a Slurm site; tests/python/slurm"),
+    Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs, unpacks and runs it"),
+    Rule("run", "srun", SLURM),
+    Rule("bench", "srun", SLURM, BENCH, (0, 1)),
     Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
-    Rule(
-        "(fft|tomography)/",
-        "env/bin|python3 -m venv",
-        "takes packages from the index; test_mpi4py_suite and make test-long run them",
-    ),
-    Rule("README|docs/start", "make (demo|test|build)", "compiles or tests everything: CI's first steps"),
+    Rule("README|docs/start", "make (demo|test|build|wheel)", "compiles or tests everything: CI's first steps"),
     Rule("simulate", "make simulate", "a step of make test"),
-    # What measures for minutes: its words are parsed, and tests run the command in small.
+    Rule("device", r"\./program", LONG, (("program", "app"),)),
     Rule(
-        "",
-        r"(sudo )?(\.venv/bin/)?palmette (bench|tune|calibrate)\b",
-        PARSED + "measures for minutes; tests/python/{bench,tune,calibrate} run it in small",
+        "device",
+        "--memory cuda",
+        LONG,
+        (*BENCH, ("^", f"LD_LIBRARY_PATH={FAKES}:$LD_LIBRARY_PATH ")),
+        (0, 1),
     ),
-    Rule("calibrate", "palmette discover --from measurement", PARSED + "measures for minutes; test_measurement.py"),
+    Rule("what-if", "palmette run .*--trace", LONG, (("topology.json", "here.json"),)),
+    Rule("lab", "/run/palmette-lab", LONG, (("/run/palmette-lab", "$PALMETTE_LAB_STATE"),)),
+    # What measures for minutes runs in small.
+    Rule("", r"palmette bench (pattern|compose)", LONG, PATTERN),
+    Rule("", r"palmette bench app", LONG, APP),
+    Rule("", r"palmette bench", LONG, BENCH, (0, 1)),
+    Rule("", r"palmette tune", LONG, TUNE),
+    Rule("", r"palmette calibrate", LONG, CALIBRATE),
+    Rule("predict", "predict_against", LONG, (("topology.json", "lab.json"),), (0, 1)),
+    Rule("predict", "studies/", LONG, ((r"--budget-min \d+", "--budget-min 0.5"),), (0, 1)),
+    Rule("tuning", "studies/", LONG, (("choice_quality.py", "choice_quality.py --draw 1 --budget-min 0.5"),), (0, 1)),
+    # A busy machine leaves too few pairs of some cell for a ratio: status 2.
     Rule(
-        "(measuring|tuning|predict)",
-        r"(\.venv/bin/)?python studies/",
-        "a study of minutes to hours; tests/python import and try each",
+        "measuring",
+        "studies/",
+        LONG,
+        (("--draw 4", "--draw 1"), ("labs.py", "labs.py --sizes 1 --seconds 0.1")),
+        (0, 1, 2),
+        r"\| all \| \d+",
     ),
-    Rule("measurements", "sqlite3", "needs the samples of a measurement; test_store.py makes such a query"),
-    Rule("bench", "palmette report last", PARSED + "needs a measurement; test_page.py"),
-    Rule("simulate", "palmette simulate", PARSED + "simulates for minutes; tests/python/simulate runs it in small"),
-    Rule("device", "palmette run mpiexec -n 4 ./program", PARSED + "needs a GPU; tests/python/mpi/test_device.py"),
+    Rule("", "palmette simulate", LONG, SIMULATE),
     # Output that stands in the guide is compared elsewhere.
     Rule("guide/(plan|bound|flow|predict)", r"palmette (plan|bound|flow|predict) ", TESTED),
     # Networks of this machine.
@@ -95,14 +141,39 @@ RULES = [
         "^(README|docs/start)", r"(palmette (discover|run|doctor|show|plan gather|report|top)|export|mpicc|cp)\b", QUICK
     ),
     Rule("discover|guide/README", "palmette|export|cp|mpicc", QUICK),
-    Rule("", r"(palmette|export|mpicc|source|PALMETTE_\w+=|sqlite3)", LONG),
+    Rule("", r"(palmette|export|mpicc|mpiexec|source|python3|env/bin|PALMETTE_\w+=|sqlite3)", LONG),
 ]
 
 SMALLER = [
-    (r"(mpiexec|mpirun) -(n|np) 64\b", r"\1 -\2 4", "64 ranks on two processors take a minute"),
+    (r"(mpiexec|mpirun) -(n|np) (64|16)\b", r"\1 -\2 4", "64 ranks on two processors take a minute"),
+    (r" -hosts a,b,c,d| -(hostfile|f) hosts\b", "", "hosts that aren't there"),
+    (r" -N (8|16)\b", " -N 2", "hosts that aren't there"),
+    (r"--ntasks-per-node 16\b", "--ntasks-per-node 1", "64 ranks on two processors take a minute"),
+    (r"srun -n 64\b", "srun -n 2", "64 ranks on two processors take a minute"),
+    ("10.0.0.9:7117", "127.0.71.17:7117", "an address of the loopback interface"),
     (r"^sudo ", "", "tests run as root"),
+    ("srun", "srun --mpi=pmi2", "Slurm's default of a test is none"),
 ]
 """What is replaced before a line is run: pattern, replacement and reason."""
+
+THIS_HOST = "palmette discover --from hwloc -o here.json"
+SMALL = "palmette lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
+BEFORE = {
+    "docs/guide/bench.md": [SMALL, THIS_HOST],
+    "docs/guide/calibrate.md": [SMALL, THIS_HOST],
+    "docs/guide/tune.md": [SMALL, THIS_HOST],
+    "docs/guide/predict.md": [
+        SMALL,
+        f"palmette bench {FEW} allgather --sizes 16K,64K --lab small",
+        "cp $PALMETTE_LAB_STATE/small/topology.json lab.json",
+    ],
+    "docs/guide/map.md": ["env -u LD_LIBRARY_PATH mpicc.openmpi app.c -o app4 -lm"],
+    "docs/guide/patterns.md": [THIS_HOST],
+    "docs/guide/what-if.md": [THIS_HOST, "cp tuning.json table.json", "cp here.json faster.json"],
+    "README.md": [THIS_HOST],
+    "docs/reference/measurements.md": [f"palmette bench {FEW} allgather --sizes 1K -n 2"],
+}
+"""What a page says that its reader has: labs and measurements."""
 
 
 def rule_of(line: Line) -> Rule | None:
@@ -110,8 +181,10 @@ def rule_of(line: Line) -> Rule | None:
     return next((rule for rule in RULES if re.search(rule.page, line.page) and re.search(rule.line, line.text)), None)
 
 
-def smaller(text: str) -> str:
+def smaller(line: Line) -> str:
     """Return the line as it is run."""
-    for pattern, replacement, _ in SMALLER:
+    rule = rule_of(line)
+    text = line.text
+    for pattern, replacement in [*((old, new) for old, new, _ in SMALLER), *(rule.smaller if rule else ())]:
         text = re.sub(pattern, replacement, text)
     return text

@@ -29,7 +29,8 @@ COMMANDS = {
         "ibnetdiscover",
         "sqlite3",
     ),
-    *("source", "export", "cp", "ln", "cd", "mkdir", "tar", "git", "sanitize.sh", "sh", "cat"),
+    *("source", "export", "cp", "ln", "cd", "mkdir", "tar", "git", "sanitize.sh", "sh", "cat", "echo", "editor"),
+    *("module", "systemctl", "journalctl", "scontrol"),
 }
 """What a block of shell lines may begin with; test_lines.py fails where another program stands there."""
 

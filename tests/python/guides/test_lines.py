@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
 import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,8 +20,9 @@ import test_guides
 from palmette.cli.common import CliError
 from palmette.cli.group import cli
 from palmette.cli.run_options import read_options
+from slurm.cluster import in_slurm, require_slurm
 
-from .kinds import LONG, PARSED, QUICK, RULES, TESTED, rule_of, smaller
+from .kinds import BEFORE, LONG, QUICK, RULES, SLURM, TESTED, rule_of, smaller
 from .lines import ROOT, Line, all_lines, commands, first_word, is_command, pages, paragraphs
 
 FOLLOW = "docs/guide/README.md"
@@ -91,10 +96,21 @@ def parsed(words: list[str]) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder that looks like a checkout after make build, without what commands write; labs go at the end."""
-    for name in ("examples", "studies", "tools", "tests", "docs", ".venv", ".mpi"):
+    for name in ("examples", "studies", "tools", "tests", "docs", "packaging", ".venv", ".mpi"):
         (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "home").mkdir()
+    for name in ("home/.local/share/bash-completion/completions", "home/.zfunc", "home/.config/fish/completions"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("palmette", "slurm"):
+        (tmp_path / "etc" / name).mkdir(parents=True)
+    # Programs that need hardware or a terminal.
+    (tmp_path / "bin").mkdir()
+    for name, text in (("ibnetdiscover", f"cat {ROOT}/examples/cluster/fabric.txt"), ("editor", 'touch "$1"')):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
     yield tmp_path
+    if (tmp_path / "background").is_file():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int((tmp_path / "background").read_text()), signal.SIGTERM)
     for lab in (tmp_path / "home" / "labs").glob("*/"):
         subprocess.run(
             [ROOT / ".venv/bin/palmette", "lab", "down", "--name", lab.name],
@@ -112,7 +128,7 @@ def test_all_words_are_parsed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copy(ROOT / "tests" / "data" / "inputs" / "report.json", "run.json")
     wrong = []
     for line in all_lines():
-        for words in words_of(smaller(line.text)):
+        for words in words_of(smaller(line)):
             try:
                 parsed(words)
             except (click.ClickException, CliError, AssertionError) as error:
@@ -125,24 +141,34 @@ def run(line: Line, folder: Path) -> None:
     state = folder / "home" / "state"
     state.touch()
     # A failure before a semicolon counts, too.
-    script = f'. "{state}"; set -e; {smaller(line.text)}\n{{ export -p; echo cd "$PWD"; }} > "{state}"'
+    script = f'. "{state}"; set -e; {smaller(line)}\n{{ export -p; echo cd "$PWD"; }} | grep -v SLURM_CONF= > "{state}"'
     environment = os.environ | {
         "HOME": str(folder / "home"),
         "PALMETTE_LAB_STATE": str(folder / "home" / "labs"),
         "HYDRA_LAUNCHER": "fork",
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
     }
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    rule = rule_of(line)
+    if rule and rule.kind == SLURM:
+        # Slurm's sockets need a short path.
+        with tempfile.TemporaryDirectory() as below:
+            switches = {"leaf0": ["h0"], "leaf1": ["h1"]}
+            done = in_slurm(Path(below), switches, 4, f'cd "{folder}"; {script}', "", environment, LIMIT_S)
+    else:
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
     # A program of another MPI than mpiexec's runs as so many jobs of one rank.
     assert "steps on 1 ranks" not in done.stdout, line.where
-    assert done.returncode == 0, f"{line.where}: {line.text}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+    right, prints = (rule.statuses, rule.prints) if rule else ((0,), "")
+    assert re.search(prints, done.stdout), f"{line.where}: {line.text}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+    assert done.returncode in right, f"{line.where}: {line.text}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
 
 
 def run_page(page: str, folder: Path, wanted: Callable[[str], bool]) -> None:
@@ -150,6 +176,8 @@ def run_page(page: str, folder: Path, wanted: Callable[[str], bool]) -> None:
     if page != START:  # which begins with nothing
         for line in commands(FOLLOW):
             run(line, folder)
+    for text in BEFORE.get(page, ()):
+        run(Line(page, 0, text), folder)
     for line in commands(page) if page != FOLLOW else ():
         if wanted(kind_of(line)):
             run(line, folder)
@@ -163,12 +191,15 @@ def test_the_quick_lines_of_a_page_run_in_order(page: str, folder: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.root
-@pytest.mark.parametrize("page", [page for page in pages() if any(kind_of(line) == LONG for line in commands(page))])
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any(kind_of(line) in (LONG, SLURM) for line in commands(page))]
+)
 def test_all_lines_of_a_page_run_in_order(page: str, folder: Path) -> None:
-    run_page(page, folder, lambda kind: kind in (QUICK, LONG))
+    if any(kind_of(line) == SLURM for line in commands(page)):
+        require_slurm()
+    run_page(page, folder, lambda kind: kind in (QUICK, LONG, SLURM))
 
 
 def test_reasons_are_written_for_readers() -> None:
     for rule in RULES:
-        if rule.kind not in (QUICK, LONG, TESTED):
-            assert len(rule.kind.removeprefix(PARSED).split()) >= 1, rule
+        assert len(rule.kind.split()) >= 3, rule

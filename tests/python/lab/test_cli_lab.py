@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +137,7 @@ def test_up_status_exec_and_down(palmette: Palmette, lab_state: Path) -> None:
     assert max(map(len, status.out.splitlines()[2:])) <= 80
     assert "leaf1 (50 Mbit/s)" in status.out
     assert "delays 1 ms" in status.out
+    assert re.search(r"ends by itself in (2 h|1 h 59 min);", status.out)
     told = json.loads(palmette("lab", "status", "--name", "x", "--json").out)
     assert told["hosts"][3] == {"name": "h3", "address": "10.77.0.4", "slots": 2}
     assert told["link_bits_per_s"] == {"leaf0": 50e6, "h0": 1e9, "h1": 1e9, "leaf1": 50e6, "h2": 1e9, "h3": 1e9}

@@ -69,6 +69,8 @@ def test_calls_and_bytes_are_those_that_the_program_counts(mpi: Mpi, mode: str) 
         assert 0 not in paths
         program = mpi.program("calls")
         assert any(frame.module == str(program) for path in paths for frame in process.recorded.paths[path])
+    words = {"PALMETTE_TRACE": "report", "PALMETTE_PROFILE": "top --calls"}[mode]
+    assert ran.err.count(f"  next: palmette {words} {folder}\n") == 1, "rank 0 tells it, once"
 
 
 def test_a_trace_holds_calls_and_requests_one_by_one(mpi: Mpi) -> None:

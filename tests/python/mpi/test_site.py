@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -98,6 +99,8 @@ def test_each_job_leaves_a_line_in_a_file(mpi: Mpi, site: Path) -> None:
     assert served["calls_served"] > 0
     assert 0 < served["served_seconds"] < served["seconds"]
     assert "off" not in served
+    line = log.read_text().splitlines()[0]
+    assert all(len(digits.replace(".", "").lstrip("0")) <= 6 for digits in re.findall(r"seconds\": ([0-9.]+)", line))
     assert (off["ranks"], off["calls_served"], off["off"]) == (3, 0, "palmette is switched off")
 
 

@@ -139,7 +139,8 @@ def test_the_verdict_names_what_runs_here_and_what_is_next(build: Build, tmp_pat
     assert replace(here, preloads=[replace(one, ok=False) for one in here.preloads]).verdict.startswith(
         "not ready: no preload library is built"
     )
-    assert replace(here, mistakes=["PALMETTE_X is set"]).verdict == "not ready: PALMETTE_X is set; correct that first"
+    assert replace(here, mistakes=["PALMETTE_X is set"]).verdict.startswith("not ready: a setting is wrong; `palmette")
+    assert replace(here, mistakes=["one", "two"]).verdict.startswith("not ready: 2 settings are wrong; `palmette")
     assert verdict([], []).startswith("no MPI is here")
     assert verdict([], [open_mpi]).startswith("no MPI is here")  # no library for its ABI
     assert verdict([], [hydra]) == "ready for MPICH; next: palmette run --report mpiexec -n 4 ./app"

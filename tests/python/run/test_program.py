@@ -161,7 +161,7 @@ def test_a_file_that_is_no_program_is_refused(tmp_path: Path, contents: bytes) -
 
 
 def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"\./app: no such program here"):
+    with pytest.raises(RunError, match=r"\./app: no such program here; correct the name, or say --abi"):
         find_program("./app", PATH, tmp_path)
 
 

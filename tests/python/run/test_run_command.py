@@ -116,9 +116,19 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         (["--topology", "/none.json", "app"], "/none.json: no such file"),
         (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),
         (["--report", "/none/x.json", "app"], "the folder /none isn't there"),
-        (["--report=page", "app"], "PALMETTE_REPORT=page: expected 0, 1 or a path that ends in .json"),
+        (["--report=page", "app"], "--report page: a report's file ends in .json; --report without a file prints the"),
+        (["--report", "x.txt", "sh", "-c", ":"], "--report x.txt: a report's file ends in .json"),
+        (
+            ["--trace", "mpiexec", "-n", "2", "./app"],
+            "--trace needs a folder before the command: palmette run --trace ",
+        ),
+        (["--profile", "--off", "sh"], "--profile needs a folder before the command"),
+        (["--topology", "/opt/mpi/bin/mpirun", "./app"], "--topology needs a file before the command"),
+        (["--trace", "sh"], "palmette run --trace DIR sh ..."),
         (["--abi", "mpt", "app"], "--abi"),
-        (["./no-such-app"], "no such program"),
+        (["./no-such-app"], "no such program here; correct the name, or PATH"),
+        (["/"], "a folder, no program"),
+        ([__file__], "isn't executable; name the program"),
         (["--matrix", "/", "app"], "is a directory"),
     ],
 )
@@ -183,6 +193,7 @@ def test_a_program_that_names_no_mpi_gets_every_preload_and_json_says_so(
         ["--report=1", "--abi", "ompi"],
         ["--abi=abi", "--"],
         ["--table=table.json"],
+        ["--table", "table.json"],
         [],
     ],
 )
@@ -239,3 +250,9 @@ def test_a_script_takes_our_place_and_passes_the_preloads_on(first: str, librari
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     expected = f"word {libraries}/libpalmette_mpich.so:{libraries}/libpalmette_abi.so 0\n"
     assert (done.returncode, done.stdout) == (7, expected), done.stderr
+
+
+def test_a_lab_takes_the_same_files_for_a_report(palmette: Call) -> None:
+    result = palmette("lab", "run", "--mpi", "mpich", "--report", "page.html", "--", "sh", "-c", ":")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "--report page.html: a report's file ends in .json" in result.err

@@ -37,8 +37,10 @@ MailProg=/bin/true
 NodeName=h[0-{last}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[17000-{last_port}] CPUs={cores}
 PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=5
 """
+# Shared memory of earlier jobs, whose steps had the same numbers, must not be theirs.
 # Names are looked up where some interface besides the loopback has an address: one end of a pair that leads nowhere.
 _START = """\
+mount -t tmpfs tmpfs /dev/shm
 ip link set lo up
 ip link add out0 type veth peer name out1
 ip addr add 10.77.0.1/24 dev out0
@@ -65,9 +67,15 @@ def require_slurm() -> None:
 
 
 def in_slurm(
-    folder: Path, switches: Mapping[str, Sequence[str]], cores: int, script: str, more_conf: str = ""
+    folder: Path,
+    switches: Mapping[str, Sequence[str]],
+    cores: int,
+    script: str,
+    more_conf: str = "",
+    environment: Mapping[str, str] = os.environ,
+    timeout_s: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in an idle cluster of leaf switches with hosts h0, h1, ... below a spine; 60 s at most."""
+    """Run a shell script in an idle cluster of leaf switches with hosts h0, h1, ... below a spine."""
     hosts = [host for below in switches.values() for host in below]
     (folder / "state").mkdir()
     conf = _CONF.format(folder=folder, last=len(hosts) - 1, last_port=16999 + len(hosts), cores=cores)
@@ -78,8 +86,8 @@ def in_slurm(
     return subprocess.run(
         [*_OWN_NAMESPACES, "bash", "-c", whole],
         cwd=folder,
-        env={**os.environ, "SLURM_CONF": str(folder / "slurm.conf")},
+        env={**environment, "SLURM_CONF": str(folder / "slurm.conf")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout_s,
     )

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ class Comparison {
     /// is slower.
     Comparison(MPI_Comm shadow_comm, double share, bool shadow, bool pinned)
         : shadow_comm_(shadow_comm), share_(share), shadow_(shadow), pinned_(pinned) {}
+
+    /// Of this comparison alone in this process: its address may be another's after it.
+    std::int64_t number() const { return number_; }
 
     /// Counts a call that moves `bytes` on this rank. True: it is sampled, see `turn`.
     bool due(std::int64_t bytes) {
@@ -72,6 +76,9 @@ class Comparison {
     bool agree_on_pair();
     void add(double ours, double mpi);
 
+    static inline std::atomic<std::int64_t> made_{0};
+
+    std::int64_t number_ = ++made_;
     MPI_Comm shadow_comm_;
     double share_;
     bool shadow_, pinned_;

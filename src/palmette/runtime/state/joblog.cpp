@@ -48,7 +48,7 @@ void JobTimes::call_ended(const CallEvent& call) {
     const std::lock_guard lock(mutex_);
     seconds_ += call.end_s - call.begin_s;
     if (!call.plan->comparison) return;
-    const auto known = saved_by_call_.find(call.plan->comparison);
+    const auto known = saved_by_call_.find(call.plan->comparison->number());
     if (known == saved_by_call_.end()) return;
     saved_s_ += known->second;
     ++compared_calls_;
@@ -60,7 +60,7 @@ void JobTimes::compared(const Communicator&, const CachedPlan& plan) {
     if (!comparison.comparable() || comparison.verdict() == select::Verdict::open) return;
     const double saved_s = comparison.mpi_s() - comparison.ours_s();
     const std::lock_guard lock(mutex_);
-    saved_by_call_[&comparison] = saved_s;
+    saved_by_call_[comparison.number()] = saved_s;
 }
 
 double JobTimes::seconds() const {

@@ -26,7 +26,7 @@ class JobTimes : public Observer {
     mutable std::mutex mutex_;
     double seconds_ = 0, saved_s_ = 0;
     std::int64_t compared_calls_ = 0;
-    std::map<const void*, double> saved_by_call_;  ///< by kind of call
+    std::map<std::int64_t, double> saved_by_call_;  ///< by Comparison::number
 };
 
 /// The batch system's name of this job, or nothing.

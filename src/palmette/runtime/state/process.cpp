@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -250,6 +251,15 @@ void Process::put_report(int size, double seconds, int aborted_by) const {
                      settings_.report.c_str());
 }
 
+namespace {
+/// Six digits are more than a job's times are exact, and the line goes into a database.
+double rounded(double seconds) {
+    const std::string text = base::number_text(seconds);
+    std::from_chars(text.data(), text.data() + text.size(), seconds);
+    return seconds;
+}
+}  // namespace
+
 void Process::log_job() const {
     if (!job_times_) return;
     std::array<char, 4096> program{};
@@ -274,12 +284,12 @@ void Process::log_job() const {
         .set("mpi", settings_.mpi)
         .set("ranks", size);
     if (world_) line.set("nodes", world_->nodes().groups.count());
-    line.set("seconds", PMPI_Wtime() - start_time_)
+    line.set("seconds", rounded(PMPI_Wtime() - start_time_))
         .set("calls_served", served)
         .set("calls_left", left)
-        .set("served_seconds", job_times_->seconds());
+        .set("served_seconds", rounded(job_times_->seconds()));
     if (const std::int64_t calls = job_times_->compared_calls(); calls > 0)
-        line.set("compared_calls", calls).set("saved_seconds", job_times_->saved_seconds());
+        line.set("compared_calls", calls).set("saved_seconds", rounded(job_times_->saved_seconds()));
     line.set("topology", base::printable(settings_.topology, 200));
     if (off_) line.set("off", sentence_of(*off_));
     if (!write_joblog(settings_.joblog, line.dump()) && settings_.verbose > 0)
