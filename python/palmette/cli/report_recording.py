@@ -35,6 +35,7 @@ def report(
     from palmette.record.machine import seats_of
     from palmette.record.page.write import render
     from palmette.record.reading import RecordError, read_job
+    from palmette.record.remedies import with_remedies
     from palmette.record.view import document, links_of
 
     try:
@@ -54,6 +55,9 @@ def report(
             causes = causes_of(job, findings, seats, links) if findings else None
             if findings and causes:
                 findings.found = with_causes(findings, causes)
+            if findings and causes and not causes.withheld:
+                working.now("trying other algorithms in the replay")
+                findings.found = with_remedies(findings.found, job, seats, findings.calls)
             notes = [known] if known else []
             if causes and causes.withheld:
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")

@@ -275,13 +275,13 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
         more = f"palmette top {shlex.quote(str(job.folder))} --calls"
         if (collective := plain_collective(function)) and len(waits.ranks) > 1:
             more = f"palmette explain {collective}{where} --ranks {len(waits.ranks)}"
-            if mean := _mean_bytes(job, function):
+            if mean := mean_bytes(job, function):
                 more = f"palmette explain {collective} {mean}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
 
 
-def _mean_bytes(job: Job, function: str) -> int:
+def mean_bytes(job: Job, function: str) -> int:
     """Return the bytes of a call of a function, on average over all of the job."""
     sums = [one for process in job.processes for one in process.recorded.aggregates if one.function == function]
     calls = sum(one.calls for one in sums if not one.is_request)

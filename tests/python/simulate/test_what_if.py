@@ -156,6 +156,17 @@ def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
     assert with_costs(job, seats, "bound").expected_s > 0.9 * time_of(job)
 
 
+def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable[..., Any]) -> None:
+    job = simulated("bcast", 262144, 0, "block", bcast="linear")
+    told = json.loads(palmette("report", job.folder, "--json").out)
+    (one,) = (one for one in told["findings"] if one["kind"] == "long_call")
+    assert one["gain"] > 0.5 and "the run is expected to take" in one["sentence"]
+    command = one["next"].split()[1:]
+    assert command[0] == "what-if" and command[3].startswith("bcast=")
+    found = json.loads(palmette(*command, "--json").out)
+    assert found["gain"] == pytest.approx(one["gain"])
+
+
 def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[..., Any]) -> None:
     job = simulated("allgather", 16384, 0, "block", allgather="ring")
     told = palmette("what-if", job.folder, "--force", "allgather=linear")
