@@ -48,11 +48,9 @@ def report(
                 if has_calls(job)
                 else None
             )
-            working.now("adding up the links")
-            links = links_of(job, seats, findings)
             if findings:
                 working.now("replaying what depends on what")
-            causes = causes_of(job, findings, seats, links) if findings else None
+            causes = causes_of(job, findings, seats) if findings else None
             if findings and causes:
                 findings.found = with_causes(findings, causes)
             if findings and causes and not causes.withheld:
@@ -61,7 +59,8 @@ def report(
             notes = [known] if known else []
             if causes and causes.withheld:
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
-            working.now("adding up calls and the timeline")
+            working.now("adding up links, calls and the timeline")
+            links = links_of(job, seats, findings)
             found = document(job, seats, findings, notes, links, causes)
             page = render(found) if output else None
     except RecordError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from palmette import _core
 from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
-from palmette.record.links import Links, busiest_s
+from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
@@ -86,11 +86,8 @@ class Causes:
     """What would make the run shorter, and by which share."""
 
 
-def causes_of(job: Job, findings: Findings, seats: Seats | None = None, links: Links | None = None) -> Causes:
-    """Replay a trace of which `findings`, and the loads of links, are known. Raises RecordError.
-
-    Cost: O(calls log calls).
-    """
+def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
+    """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
     bound_of = Limits(seats).seconds if seats and seats.has_rates else None
     try:
         found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if findings.calls <= MOST_CALLS else 0)
@@ -101,7 +98,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None, links: L
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
     # A bound that a call has undercut is a bound of another machine.
-    bound_s = min(time_s, max(ideal_s, found.bound.time_s, busiest_s(links)))
+    bound_s = min(time_s, max(ideal_s, found.bound.time_s, busiest_s(trace_files(job), seats)))
     if ideal_s > 0 and time_s > 0:
         causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
         causes.transfer = min(1.0, ideal_s / time_s)

@@ -20,7 +20,7 @@ from palmette.plan.request import about_steps, details_of
 from palmette.record.causes import missing_dependency
 from palmette.record.findings import trace_files
 from palmette.record.functions import ENDS
-from palmette.record.links import busiest_s, of_trace
+from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, plain_collective
 from palmette.record.reading import Job, RecordError
 from palmette.record.sums import place_of
@@ -92,13 +92,10 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     if which == "ideal" or seats is None:
         return _expected(found, [found.ideal])
     expected = _expected(found, [found.bound])
-    view = _core.view_trace(
-        trace_files(job), seats.groups_of_ranks[: seats.network_levels], 1, 1, 0, 0, 1, Limits(seats).seconds
-    )
-    if (busiest := min(busiest_s(of_trace(view, seats)), expected.time_s)) > expected.expected_s:
+    if (busiest := min(busiest_s(trace_files(job), seats), expected.time_s)) > expected.expected_s:
         # Of single calls this says nothing.
         expected = Expected(expected.time_s, busiest, (busiest, busiest))
-        expected.notes.append("that is what the fullest link needs for all that it carried")
+        expected.notes.append("that is what the fullest link needs for the program's own messages")
     return expected
 
 

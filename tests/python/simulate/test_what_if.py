@@ -14,7 +14,6 @@ from palmette.record.causes import causes_of
 from palmette.record.findings import findings_of, trace_files
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job, read_job
-from palmette.record.view import links_of
 from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
 from palmette.simulate import cluster, simgrid
 from palmette.simulate.job import make_job
@@ -149,11 +148,16 @@ def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
     seats, _ = seats_of(job)
     assert seats is not None
     findings = findings_of(job, seats)
-    causes = causes_of(job, findings, seats, links_of(job, seats, findings))
+    causes = causes_of(job, findings, seats)
     assert causes.network is not None and causes.software is not None
     assert causes.software > 0.9 > 0.2 > causes.network
     assert causes.network * causes.software == pytest.approx(causes.transfer)
     assert with_costs(job, seats, "bound").expected_s > 0.9 * time_of(job)
+    # A poor algorithm fills links, too: that is the software's.
+    job = simulated("bcast", 262144, 0, "block", bcast="linear")
+    causes = causes_of(job, findings_of(job, seats), seats)
+    assert causes.network is not None and causes.software is not None
+    assert causes.software < 0.2
 
 
 def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable[..., Any]) -> None:
