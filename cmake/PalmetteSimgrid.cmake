@@ -67,19 +67,23 @@ target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCH
 target_link_libraries(simbench-alone PRIVATE palmette_flags palmette_mpi_flags_smpi "${PALMETTE_SIMGRID_LIBRARY}" m)
 target_compile_definitions(simbench-alone PRIVATE SIMBENCH_ALONE=1)
 
-# Scenarios whose waits are known, recorded in simulated time (tests/python/simulate/test_planted.py). Lines come from
-# debug information, and of the runtime's thousands of symbols none stays, so that reading it is quick.
+# Scenarios whose waits are known (tests/python/simulate/test_planted.py), and steps of which other plans and placements
+# are expected, then simulated (test_what_if.py), recorded in simulated time. Lines come from debug information, and of
+# the runtime's thousands of symbols none stays, so that reading it is quick.
 if(PALMETTE_BUILD_MPI_TESTS)
-  add_library(mpi_test_planted_smpi MODULE EXCLUDE_FROM_ALL
-    "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/planted.cpp" "${_generated}/recorded_names.h")
-  target_compile_options(mpi_test_planted_smpi PRIVATE -include smpi_helpers.h -O1 -g1)
-  target_link_options(mpi_test_planted_smpi PRIVATE
-    -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -Wl,--retain-symbols-file=/dev/null)
-  target_link_libraries(mpi_test_planted_smpi PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
-                                             "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_record_smpi>"
-                                             "${PALMETTE_SIMGRID_LIBRARY}" m)
-  set_target_properties(mpi_test_planted_smpi PROPERTIES
-    OUTPUT_NAME planted PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tests/mpi")
+  foreach(_name planted steps)
+    set(_program mpi_test_${_name}_smpi)
+    add_library(${_program} MODULE EXCLUDE_FROM_ALL
+      "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/${_name}.cpp" "${_generated}/recorded_names.h")
+    target_compile_options(${_program} PRIVATE -include smpi_helpers.h -O1 -g1)
+    target_link_options(${_program} PRIVATE
+      -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -Wl,--retain-symbols-file=/dev/null)
+    target_link_libraries(${_program} PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
+                                              "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_record_smpi>"
+                                              "${PALMETTE_SIMGRID_LIBRARY}" m)
+    set_target_properties(${_program} PROPERTIES
+      OUTPUT_NAME ${_name} PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tests/mpi")
+  endforeach()
 endif()
 
 # studies/neighbours.py
@@ -102,7 +106,7 @@ set_target_properties(simbench-start PROPERTIES
   PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
 add_dependencies(simbench simbench-alone simbench-start)
 if(TARGET mpi_test_planted_smpi)
-  add_dependencies(simbench mpi_test_planted_smpi)
+  add_dependencies(simbench mpi_test_planted_smpi mpi_test_steps_smpi)
 endif()
 install(TARGETS simbench simbench-alone simbench-start
   LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "aggregator": ("palmette.cli.aggregator", "command", "Reduce on the way: the daemon, its tokens, its status."),
     "top": ("palmette.cli.top", "command", "Show which MPI calls a recorded job is in, and who waits for whom."),
     "report": ("palmette.cli.report", "command", "Say where a recorded job's time went; benchmark pages."),
+    "what-if": ("palmette.cli.what_if", "command", "Tell what a recorded job would take if it were changed."),
     "convert": ("palmette.cli.convert", "command", "Write a recording in another tool's format."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "predict": ("palmette.cli.predict", "command", "Predict the time of algorithms, and what it goes into."),
@@ -41,7 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("demo", "doctor", "settings", "completion"),
     "The cluster": ("discover", "calibrate", "show"),
     "Run programs": ("run", "tune", "explain", "export", "map", "aggregator"),
-    "Where a program's time goes": ("top", "report", "convert"),
+    "Where a program's time goes": ("top", "report", "what-if", "convert"),
     "Plans": ("plan", "predict", "bound", "flow", "compose"),
     "Measure": ("bench", "simulate", "lab"),
 }

@@ -15,6 +15,7 @@ from palmette.cli.progress import Working
 from palmette.cli.report_terminal import lines
 
 if TYPE_CHECKING:
+    from palmette.record.causes import Causes
     from palmette.record.findings import Findings
     from palmette.record.links import Links
     from palmette.record.machine import Seats
@@ -29,10 +30,12 @@ def report(
     form: Literal["csv", "json", "all", ""],
 ) -> None:
     """Report a recording; `form` empty: the first screen, `all`: also what the page has besides. Raises CliError."""
+    from palmette.record.causes import causes_of, with_causes
     from palmette.record.findings import SUMS_ALONE, TERMINAL, Detail, findings_of, has_calls
     from palmette.record.machine import seats_of
     from palmette.record.page.write import render
     from palmette.record.reading import RecordError, read_job
+    from palmette.record.remedies import with_remedies
     from palmette.record.view import document, links_of
 
     try:
@@ -45,10 +48,20 @@ def report(
                 if has_calls(job)
                 else None
             )
+            if findings:
+                working.now("replaying what depends on what")
+            causes = causes_of(job, findings, seats) if findings else None
+            if findings and causes:
+                findings.found = with_causes(findings, causes)
+            if findings and causes and not causes.withheld:
+                working.now("trying other algorithms in the replay")
+                findings.found = with_remedies(findings.found, job, seats, findings.calls)
             notes = [known] if known else []
+            if causes and causes.withheld:
+                notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
             working.now("adding up links, calls and the timeline")
             links = links_of(job, seats, findings)
-            found = document(job, seats, findings, notes, links)
+            found = document(job, seats, findings, notes, links, causes)
             page = render(found) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
@@ -57,9 +70,9 @@ def report(
     if form == "csv":
         click.echo(_csv(found), nl=False)
     elif form == "json":
-        emit_json(_document(found, findings, seats, links, job))
+        emit_json(_document(found, findings, causes, seats, links, job))
     else:
-        click.echo("\n".join(lines(found, findings, seats, links, in_full=form == "all")))
+        click.echo("\n".join(lines(found, findings, causes, seats, links, in_full=form == "all")))
         if output:
             click.echo(f"\npage: {output}")
 
@@ -78,8 +91,30 @@ def _csv(found: dict[str, Any]) -> str:
     return text.getvalue()
 
 
+def _causes(causes: Causes) -> dict[str, Any]:
+    return {
+        "withheld": causes.withheld or None,
+        "serialisation": causes.serialisation, "transfer": causes.transfer, "network": causes.network,
+        "software": causes.software,
+        "roots": [
+            {
+                "rank": one.rank, "function": one.function, "place": str(one.place), "in_call": one.in_call,
+                "seconds": one.seconds, "direct_s": one.direct_s, "share": one.share, "gain": one.gain,
+                "sentence": one.sentence,
+            }
+            for one in causes.roots
+        ],
+        "on_critical_path_s": {str(rank): seconds for rank, seconds in sorted(causes.on_path_s.items())},
+    }  # fmt: skip
+
+
 def _document(
-    found: dict[str, Any], findings: Findings | None, seats: Seats | None, links: Links | None, job: Job
+    found: dict[str, Any],
+    findings: Findings | None,
+    causes: Causes | None,
+    seats: Seats | None,
+    links: Links | None,
+    job: Job,
 ) -> dict[str, Any]:
     """Return the page's document without what is only drawn, findings in full.
 
@@ -98,10 +133,15 @@ def _document(
                 "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
                 "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
                 "window_s": [since_s + time_s for time_s in one.window] if one.window else None,
-                "sentence": one.sentence, "next": one.next,
+                "sentence": one.sentence, "next": one.next, "gain": one.gain,
+                "cause": {
+                    "rank": one.cause.rank, "function": one.cause.function, "place": str(one.cause.place),
+                    "in_call": one.cause.in_call,
+                } if one.cause else None,
             }
             for one in (findings.found if findings else ())
         ],
+        "causes": _causes(causes) if causes else None,
         "paths": [
             {**row, "function": functions[row["function"]], "place": places[row["place"]]} for row in found["paths"]
         ],

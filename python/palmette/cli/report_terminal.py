@@ -9,6 +9,7 @@ from palmette.cli.printable import printable
 from palmette.units import bytes_text, plural
 
 if TYPE_CHECKING:
+    from palmette.record.causes import Causes
     from palmette.record.findings import Findings
     from palmette.record.links import Links
     from palmette.record.machine import Seats
@@ -25,7 +26,13 @@ SHADES = " .:-=+*"
 
 
 def lines(
-    found: dict[str, Any], findings: Findings | None, seats: Seats | None, links: Links | None, *, in_full: bool
+    found: dict[str, Any],
+    findings: Findings | None,
+    causes: Causes | None,
+    seats: Seats | None,
+    links: Links | None,
+    *,
+    in_full: bool,
 ) -> list[str]:
     """Return the report in 80 columns; `in_full`: with timeline, call paths, messages and sizes."""
     from palmette import _core
@@ -39,6 +46,8 @@ def lines(
             f"parallel efficiency {rates['parallel']:.0%} = load balance {rates['load_balance']:.0%} x communication "
             f"{rates['communication']:.0%}"
         )
+        if causes and not causes.withheld:
+            shown += _communication_lines(rates["communication"], causes)
         if len(rates["levels"]) > 1:
             parts = " x ".join(f"{level['name']} {level['balance']:.0%}" for level in rates["levels"])
             shown += textwrap.wrap(f"load balance by level: {parts}", WIDTH, subsequent_indent="  ")
@@ -48,6 +57,13 @@ def lines(
     for number, one in enumerate(findings.found if findings else (), 1):
         wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
         shown += ["", *wrapped, f"   next: {printable(one.next)}"]
+    if causes and (roots := [root for root in causes.roots if in_full or not root.follows]):
+        shown += [
+            "",
+            "what else waiting goes back to" if len(roots) < len(causes.roots) else "what waiting goes back to",
+        ]
+        for root in roots:
+            shown += textwrap.wrap(printable(root.sentence), WIDTH, initial_indent="  ", subsequent_indent="    ")
     if in_full or not findings:
         shown += ["", *_path_lines(found)]
     if in_full:
@@ -59,6 +75,16 @@ def lines(
     for note in [*found["notes"], *more]:
         shown += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
     return shown
+
+
+def _communication_lines(communication: float, causes: Causes) -> list[str]:
+    """Return what makes communication as efficient as it is."""
+    text = f"communication {communication:.0%} = serialisation {causes.serialisation:.0%} x "
+    if causes.network is None or causes.software is None:
+        text += f"transfer {causes.transfer:.0%}"
+    else:
+        text += f"network {causes.network:.0%} x software {causes.software:.0%}"
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
 
 
 def _split_line(split: dict[str, float | None]) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from palmette import _core
 from palmette.record.machine import Limits, Seats, plain_collective
@@ -27,12 +27,32 @@ MAINLY = 0.5
 """Of the waiting at one place: a rank that causes more than this is named."""
 
 
+class Cause(Protocol):
+    """What made a rank late: palmette.record.causes.Root."""
+
+    @property
+    def rank(self) -> int:
+        """Of MPI_COMM_WORLD."""
+
+    @property
+    def function(self) -> str:
+        """The call, or the one before which it computes."""
+
+    @property
+    def place(self) -> Place:
+        """Where that is called."""
+
+    @property
+    def in_call(self) -> bool:
+        """Whether the call itself took long."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that costs time."""
 
     kind: str
-    """late_rank, taking_turns or long_call."""
+    """late_rank, taking_turns, long_call, or root_cause: a late rank whom nobody waits for by itself."""
     function: str
     place: Place
     ranks: tuple[int, ...]
@@ -45,6 +65,10 @@ class Finding:
     """A command that tells more or helps."""
     window: tuple[float, float] | None = None
     """When the longest single wait was, in seconds from the begin of what efficiencies are about."""
+    cause: Cause | None = None
+    """What made the rank late, as far as the replay tells."""
+    gain: float | None = None
+    """Of the run time, without that."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +121,7 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
         )
     try:
         view = _core.view_trace(
-            _files(job), seats.groups_of_ranks[: seats.network_levels] if seats else [],
+            trace_files(job), seats.groups_of_ranks[: seats.network_levels] if seats else [],
             detail.rows, detail.bins, detail.calls, detail.messages, detail.link_bins,
             Limits(seats).seconds if seats else None,
         )  # fmt: skip
@@ -142,7 +166,8 @@ def balance_of(useful_s: Mapping[int, float], seats: Seats | None) -> list[tuple
     return found
 
 
-def _files(job: Job) -> list[_core.TraceFile]:
+def trace_files(job: Job) -> list[_core.TraceFile]:
+    """Return the recordings of a job's nodes, with what brings their clocks together."""
     by_file: dict[str, Process] = {}
     for process in job.processes:
         if process.file is not None:
@@ -250,13 +275,13 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
         more = f"palmette top {shlex.quote(str(job.folder))} --calls"
         if (collective := plain_collective(function)) and len(waits.ranks) > 1:
             more = f"palmette explain {collective}{where} --ranks {len(waits.ranks)}"
-            if mean := _mean_bytes(job, function):
+            if mean := mean_bytes(job, function):
                 more = f"palmette explain {collective} {mean}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
 
 
-def _mean_bytes(job: Job, function: str) -> int:
+def mean_bytes(job: Job, function: str) -> int:
     """Return the bytes of a call of a function, on average over all of the job."""
     sums = [one for process in job.processes for one in process.recorded.aggregates if one.function == function]
     calls = sum(one.calls for one in sums if not one.is_request)

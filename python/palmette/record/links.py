@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,27 @@ def of_trace(view: _core.TraceView, seats: Seats) -> Links:
     span_s = max(0.0, (view.end_ns - view.begin_ns) * 1e-9)
     links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
     return Links(links, out.shape[1], span_s, 1 - exact / whole if whole > 0 else 0.0, uncounted)
+
+
+def busiest_s(files: Sequence[_core.TraceFile], seats: Seats | None) -> float:
+    """Return what the fullest link needs for the program's own messages: the job can't be shorter; 0: not known.
+
+    How collectives use links is their algorithms' affair: none of theirs counts. Cost: O(calls).
+    """
+    sent = _core.sent_messages(files) if seats and seats.has_rates else []
+    if seats is None or not sent:
+        return 0.0
+    source, target, _, whole = (np.array(column, np.float64) for column in zip(*sent, strict=True))
+    longest = 0.0
+    for level, groups in zip(seats.job.levels[: seats.network_levels], seats.groups_of_ranks, strict=False):
+        group = np.array(groups)
+        out, into = group[source.astype(int)], group[target.astype(int)]
+        rates = np.array(level.up_bytes_per_s)
+        for ends in (out[out != into], into[out != into]):
+            bytes_of = np.bincount(ends, whole[out != into], level.count)
+            times = np.divide(bytes_of, rates, out=np.zeros(level.count), where=rates > 0)
+            longest = max(longest, float(times.max(initial=0.0)))
+    return longest
 
 
 def of_profile(job: Job, seats: Seats) -> tuple[Links, NDArray[np.float64], NDArray[np.float64]]:

@@ -139,7 +139,7 @@ class Limits:
         if what is None or not self.seats.has_rates:
             return 0.0
         try:
-            return _core.bound(self._job(ranks), what[0], what[1], max(0, root)).seconds
+            return _core.bound(self.job_of(ranks), what[0], what[1], max(0, root)).seconds
         except _core.Error:
             return 0.0
 
@@ -150,7 +150,7 @@ class Limits:
         what = self.collective(function, ranks, bytes_of_call)
         if what is None or not ranks:
             return []
-        job = self._job(ranks)
+        job = self.job_of(ranks)
         names = self.seats.levels[: self.seats.network_levels]
         found = []
         for index, level in enumerate(job.levels):
@@ -169,7 +169,8 @@ class Limits:
                     found.append((group, edge.bytes_out, edge.bytes_in))
         return found
 
-    def _job(self, ranks: Sequence[int]) -> _core.Job:
+    def job_of(self, ranks: Sequence[int]) -> _core.Job:
+        """Return the part that a communicator of those ranks holds, the same object each time. Raises _core.Error."""
         key = tuple(ranks)
         if key not in self._jobs:
             whole = key == tuple(range(self.seats.job.size))

@@ -70,6 +70,24 @@ def timeline(findings: Findings, tables: Tables) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def critical_path(findings: Findings, stretches: Sequence[tuple[int, int, int]]) -> dict[str, Any] | None:
+    """Return the rows and times of the critical path, of many stretches the longest; None where there is none."""
+    view = findings.view
+    span_ns = view.end_ns - view.begin_ns
+    if not stretches or span_ns <= 0:
+        return None
+    process, begin, end = (np.asarray(column, np.int64) for column in zip(*stretches, strict=True))
+    kept = np.sort(np.argsort(begin - end, kind="stable")[:MOST_STRETCHES])
+    unit = span_ns / 2**32
+    limits = [np.clip(np.round((one[kept] - view.begin_ns) / unit), 0, 2**32 - 1) for one in (begin, end)]
+    row_of = np.asarray(view.row_of, np.int64)
+    return {
+        "count": len(kept), "total": len(stretches), "row": packed(row_of[process[kept]], "u2"),
+        "begin": packed(limits[0], "u4"), "end": packed(limits[1], "u4"),
+    }  # fmt: skip
+
+
+MOST_STRETCHES = 20_000
 _KINDS: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("process", "waits_for", "function", "path", "from", "to"), np.dtype(np.int32)),
     "bytes": np.dtype(np.float64),

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from palmette import __version__, _core
 from palmette.record import links as link_loads
+from palmette.record.causes import Causes
 from palmette.record.columns import packed
 from palmette.record.findings import Findings, balance_of
 from palmette.record.functions import ENDS
 from palmette.record.machine import Seats
 from palmette.record.reading import Job
 from palmette.record.tables import Tables, program_of
-from palmette.record.timeline import ranks_of_rows, row_name, timeline
+from palmette.record.timeline import critical_path, ranks_of_rows, row_name, timeline
 
 MOST_PATHS = 500
 """Rows of the table of call paths: the costliest."""
@@ -41,6 +42,7 @@ def document(
     findings: Findings | None,
     notes: Sequence[str] = (),
     links: link_loads.Links | None = None,
+    causes: Causes | None = None,
 ) -> dict[str, Any]:
     """Return what the page shows; `findings` (with what is drawn) of a trace, None for a profile; `links` of links_of.
 
@@ -57,6 +59,10 @@ def document(
     else:
         found |= _of_profile(job, seats, tables)
     found["notes"] = [*notes, *found["notes"]]
+    known = causes if causes and not causes.withheld else None
+    found["causes"] = _causes(known) if known else None
+    if found["timeline"]:
+        found["timeline"]["critical"] = critical_path(findings, known.stretches) if findings and known else None
     levels = seats.levels[: seats.network_levels] if seats else []
     found["links"] = link_loads.to_json(links, levels, packed) if links else None
     found |= {
@@ -106,6 +112,15 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             name: split[name] for name in ("waiting_s", "bound_s", "excess_s", "completion_s", "other_s")
         }},
         "timeline": timeline(findings, tables), "paths": rows, "matrix": _matrix_of_trace(view),
+    }  # fmt: skip
+
+
+def _causes(causes: Causes) -> dict[str, Any]:
+    return {
+        "serialisation": causes.serialisation, "transfer": causes.transfer, "network": causes.network,
+        "software": causes.software,
+        "roots": [{"sentence": one.sentence, "share": one.share} for one in causes.roots],
+        "shorter": [{"what": what, "gain": gain} for what, gain in causes.shorter],
     }  # fmt: skip
 
 

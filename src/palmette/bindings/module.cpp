@@ -17,4 +17,6 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_map(m);
     palmette::bindings::register_trace(m);
     palmette::bindings::register_waits(m);
+    palmette::bindings::register_what_if(m);
+    palmette::bindings::register_causes(m);
 }

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "palmette/bindings/ask_bounds.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/trace/overview.hpp"
 
@@ -50,18 +51,6 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
     return named(std::move(waits), trace);
 }
 
-/// The world's ranks in a communicator, by rank in it; empty where one isn't known.
-std::vector<std::int32_t> members(const trace::Trace& trace, std::uint32_t communicator) {
-    const trace::TracedCommunicator& one = trace.communicators[communicator];
-    std::vector<std::int32_t> ranks;
-    if (one.size < 1 || one.process_of.size() != static_cast<std::size_t>(one.size)) return ranks;
-    for (const std::int32_t process : one.process_of) {
-        if (process < 0) return {};
-        ranks.push_back(trace.processes[static_cast<std::size_t>(process)].rank);
-    }
-    return ranks;
-}
-
 struct Unserved {
     std::string function;
     std::vector<std::int32_t> ranks;
@@ -79,13 +68,7 @@ TraceView view(const std::vector<trace::TraceFile>& files, const trace::Overview
     TraceView out;
     trace::Trace trace;
     trace::Viewed viewed;
-    trace::BoundOf ask;
-    if (!bound_of.is_none())
-        ask = [&](std::uint32_t function, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes) {
-            const nb::gil_scoped_acquire acquired;
-            const auto ranks = members(trace, communicator);
-            return ranks.empty() ? 0.0 : nb::cast<double>(bound_of(trace.functions[function], ranks, root, bytes));
-        };
+    const trace::BoundOf ask = ask_bounds(trace, bound_of);
     {
         nb::gil_scoped_release released;
         trace = trace::read_trace(files);

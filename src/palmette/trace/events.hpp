@@ -89,6 +89,10 @@ struct TracedThread {
         // A request began before calls that came before the one that completed it.
         return first.is_request ? first.end_ns : first.begin_ns;
     }
+    std::size_t size() const { return events.size() + (reader ? reader->size() : 0); }
+    Event at(std::size_t index) const {
+        return index < events.size() ? events[index] : reader->at(index - events.size());
+    }
     template <class Use>
     void for_each(Use use) const {
         for (const Event& event : events) use(event);

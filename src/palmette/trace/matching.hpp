@@ -33,7 +33,16 @@ struct Instance {
     double bound_s = -1;
     std::vector<ScanPart> begins;  ///< of scans
 
-    /// Of a scan's ranks up to `rank` the one that began last; null: none. After order_scans.
+    /// Sorts the parts of a scan by rank; each then tells who of all ranks up to it began last.
+    void order_scan() {
+        std::sort(begins.begin(), begins.end(), [](const ScanPart& a, const ScanPart& b) { return a.rank < b.rank; });
+        for (std::size_t i = 1; i < begins.size(); ++i) {
+            if (begins[i].begin_ns > begins[i - 1].begin_ns) continue;
+            begins[i].begin_ns = begins[i - 1].begin_ns;
+            begins[i].process = begins[i - 1].process;
+        }
+    }
+    /// Of a scan's ranks up to `rank` the one that began last; null: none. After order_scan.
     const ScanPart* last_until(std::int32_t rank) const {
         const auto behind =
             std::upper_bound(begins.begin(), begins.end(), rank,
@@ -47,40 +56,29 @@ struct InstanceKey {
     std::uint64_t instance = 0;
     bool operator==(const InstanceKey&) const = default;
 };
-/// Instances of collectives. Those with neighbouring numbers lie side by side: each rank's calls come in that order.
-class Instances {
+/// What is known of each instance of collectives, as One has it. Those with neighbouring numbers lie side by side: each
+/// rank's calls come in that order.
+template <class One>
+class ByInstance {
   public:
-    Instance& at(const InstanceKey& key) { return chunk(key, true)->at(key.instance % size); }
+    One& at(const InstanceKey& key) { return (*chunk(key, true))[key.instance % size]; }
     /// Null: no rank has come to it.
-    const Instance* find(const InstanceKey& key) {
-        const Chunk* const found = chunk(key, false);
-        const Instance* const instance = found ? &found->at(key.instance % size) : nullptr;
-        return instance && instance->came > 0 ? instance : nullptr;
+    One* find(const InstanceKey& key) {
+        Chunk* const found = chunk(key, false);
+        One* const one = found ? &(*found)[key.instance % size] : nullptr;
+        return one && one->came > 0 ? one : nullptr;
     }
-    /// Sorts the parts of scans by rank; each then tells who of all ranks up to it began last.
-    void order_scans() {
-        for (auto& [key, chunk] : chunks_)
-            for (Instance& instance : *chunk) {
-                auto& parts = instance.begins;
-                std::sort(parts.begin(), parts.end(),
-                          [](const ScanPart& a, const ScanPart& b) { return a.rank < b.rank; });
-                for (std::size_t i = 1; i < parts.size(); ++i) {
-                    if (parts[i].begin_ns > parts[i - 1].begin_ns) continue;
-                    parts[i].begin_ns = parts[i - 1].begin_ns;
-                    parts[i].process = parts[i - 1].process;
-                }
-            }
-    }
+    /// `use(communicator, one)`.
     template <class Use>
-    void for_each(Use use) const {
-        for (const auto& [key, chunk] : chunks_)
-            for (const Instance& instance : *chunk)
-                if (instance.came > 0) use(key.communicator, instance);
+    void for_each(Use use) {
+        for (auto& [key, chunk] : chunks_)
+            for (One& one : *chunk)
+                if (one.came > 0) use(key.communicator, one);
     }
 
   private:
     static constexpr std::size_t size = 64;
-    using Chunk = std::array<Instance, size>;
+    using Chunk = std::array<One, size>;
     struct HashOfKey {
         std::size_t operator()(const InstanceKey& key) const {
             return (key.instance * 0x9E3779B97F4A7C15ULL) ^ (key.communicator * 0xC2B2AE3D27D4EB4FULL);
@@ -100,6 +98,8 @@ class Instances {
     Chunk* last_ = nullptr;
     InstanceKey last_key_{};
 };
+
+using Instances = ByInstance<Instance>;
 
 /// Messages from one process to another on a communicator with a tag, in the order in which they were started.
 using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "palmette/trace/matching.hpp"
+#include "palmette/trace/roles.hpp"
 
 namespace palmette::trace {
 namespace {
@@ -22,16 +23,7 @@ constexpr double ns = 1e-9;
 class Analysis {
   public:
     Analysis(const Trace& trace, Observer* observer, const BoundOf& bound_of)
-        : trace_(trace), observer_(observer), bound_of_(bound_of), program_(trace.processes.size()) {
-        for (const std::string& name : trace.functions) {
-            const bool persistent = name.find("_init") != std::string::npos;
-            traits_.push_back(
-                {.nonblocking = name.starts_with("MPI_I") || persistent,
-                 .sends_and_receives = name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
-                 .ends = name == "MPI_Finalize",
-                 .persistent = persistent,
-                 .synchronous = name.starts_with("MPI_Ssend") || name.starts_with("MPI_Issend")});
-        }
+        : trace_(trace), roles_(trace), observer_(observer), bound_of_(bound_of), program_(trace.processes.size()) {
         for (std::size_t p = 0; p < trace.processes.size(); ++p) {
             const TracedProcess& process = trace.processes[p];
             program_[p] = {process.begin_ns, process.end_ns};
@@ -46,9 +38,9 @@ class Analysis {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
             for (const TracedThread& thread : trace_.processes[p].threads)
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
-        epochs_.clear();
+        roles_.restart();
         span();
-        instances_.order_scans();
+        instances_.for_each([](std::uint32_t, Instance& instance) { instance.order_scan(); });
         for (auto& [channel, traffic] : channels_) {
             by_begin(traffic.sends);
             by_begin(traffic.receives);
@@ -81,52 +73,30 @@ class Analysis {
     /// Tells the observer what an event sends.
     void tell(const Event& event, std::int32_t process) {
         if (event.begin_ns < window_ns_) return;
-        if (is_collective_event(event))
-            observer_->collective(event, process, rank_in(process, event.communicator));
-        else if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
+        if (roles_.is_collective_event(event))
+            observer_->collective(event, process, roles_.rank_in(process, event.communicator));
+        else if (const Channel* const channel =
+                     roles_.channel_of(event, process, Kind::send, roles_.begins_send(event)))
             observer_->send(event, process, std::get<2>(*channel));
     }
     static void by_begin(std::vector<Message>& messages) {
         std::stable_sort(messages.begin(), messages.end(),
                          [](const Message& a, const Message& b) { return a.begin_ns < b.begin_ns; });
     }
-    Kind kind(const Event& event) const { return trace_.kinds[event.function]; }
-    /// Whether an event stands for a collective: the call, or the request of a nonblocking one.
-    bool is_collective_event(const Event& event) const {
-        return is_collective(kind(event)) && event.instance != 0 && event.communicator != 0 &&
-               event.is_request == is_nonblocking(event);
-    }
     Traffic& traffic(const Channel& channel) {
         if (!last_channel_ || last_channel_->first != channel) last_channel_ = &*channels_.try_emplace(channel).first;
         return last_channel_->second;
     }
-    bool is_nonblocking(const Event& event) const { return traits_[event.function].nonblocking; }
-    std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) {
-        // Most calls are on the communicator of the one before.
-        if (process == last_member_.process && communicator == last_member_.communicator) return last_member_.rank;
-        const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
-        const auto found = ranks.find(communicator);
-        last_member_ = {process, communicator, found == ranks.end() ? -1 : found->second};
-        return last_member_.rank;
-    }
-
-    /// Starts of a persistent collective share its number; the n-th on one rank belongs to the n-th on the others.
-    InstanceKey key_of(const Event& event, std::int32_t process) {
-        if (!traits_[event.function].persistent) return {event.communicator, event.instance};
-        const std::uint64_t epoch = ++epochs_[{event.communicator, event.instance, process}];
-        return {event.communicator, event.instance << 32U | epoch};
-    }
-
     void gather(const Event& event, std::int32_t process) {
-        if (kind(event) == Kind::init) {
+        if (roles_.kind(event) == Kind::init) {
             auto& [begin_ns, end_ns] = program_[static_cast<std::size_t>(process)];
-            if (traits_[event.function].ends)
+            if (roles_.traits(event).ends)
                 end_ns = event.begin_ns;
             else
                 begin_ns = event.end_ns;
         }
-        if (is_collective_event(event)) {
-            Instance& instance = instances_.at(key_of(event, process));
+        if (roles_.is_collective_event(event)) {
+            Instance& instance = instances_.at(roles_.key_of(event, process));
             ++instance.came;
             if (event.begin_ns > instance.last_begin) {
                 instance.second_begin = instance.last_begin;
@@ -136,19 +106,19 @@ class Analysis {
                 instance.second_begin = std::max(instance.second_begin, event.begin_ns);
             }
             instance.first_end = std::min(instance.first_end, event.end_ns);
-            const std::int32_t rank = rank_in(process, event.communicator);
+            const std::int32_t rank = roles_.rank_in(process, event.communicator);
             if (rank >= 0 && rank == event.peer) instance.root_begin = event.begin_ns;
             if (event.plan != 0) instance.bound_s = std::max(instance.bound_s, trace_.plans[event.plan].bound_s);
             if (event.plan == 0 && bound_of_) {
-                const std::int32_t root = root_of(kind(event), event);
+                const std::int32_t root = root_of(roles_.kind(event), event);
                 if (rank == std::max(0, root)) instance.bound_s = asked(event, root);
             }
-            if (kind(event) == Kind::scan) instance.begins.push_back({rank, event.begin_ns, process});
+            if (roles_.kind(event) == Kind::scan) instance.begins.push_back({rank, event.begin_ns, process});
             return;
         }
-        if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
+        if (const Channel* const channel = roles_.channel_of(event, process, Kind::send, roles_.begins_send(event)))
             traffic(*channel).sends.push_back({event.begin_ns, static_cast<float>(event.bytes)});
-        if (const Channel* const channel = channel_of(event, process, Kind::receive, completes(event)))
+        if (const Channel* const channel = roles_.channel_of(event, process, Kind::receive, roles_.completes(event)))
             traffic(*channel).receives.push_back({event.begin_ns, static_cast<float>(event.bytes)});
     }
 
@@ -157,28 +127,6 @@ class Analysis {
         const auto [found, made] = bounds_.try_emplace({event.function, event.communicator, root, bytes}, 0.0);
         if (made) found->second = bound_of_(event.function, event.communicator, root, bytes);
         return found->second;
-    }
-
-    /// Whether an event is a message from its begin on: the call, but of persistent ones the request of each start. A
-    /// send whose request is freed is never completed, and arrives.
-    bool begins_send(const Event& event) const { return event.is_request == traits_[event.function].persistent; }
-    /// Whether an event ends with its message: the call, or the request of a nonblocking one.
-    bool completes(const Event& event) const { return event.is_request == is_nonblocking(event); }
-
-    /// The channel of a message that an event has sent or received; null: it is none, or the event stands for another
-    /// moment of it (`is_moment`). Of MPI_Sendrecv the call sends and its request receives.
-    const Channel* channel_of(const Event& event, std::int32_t process, Kind wanted, bool is_moment) {
-        if (event.peer < 0 || event.communicator == 0) return nullptr;
-        const bool both = traits_[event.function].sends_and_receives;
-        const Kind is = both ? (event.is_request ? Kind::receive : Kind::send) : kind(event);
-        if (is != wanted || (!both && !is_moment)) return nullptr;
-        const TracedCommunicator& communicator = trace_.communicators[event.communicator];
-        if (static_cast<std::size_t>(event.peer) >= communicator.process_of.size()) return nullptr;
-        const std::int32_t other = communicator.process_of[static_cast<std::size_t>(event.peer)];
-        if (other < 0) return nullptr;
-        channel_ = wanted == Kind::send ? Channel{event.communicator, process, other, event.tag}
-                                        : Channel{event.communicator, other, process, event.tag};
-        return &channel_;
     }
 
     void judge(const TracedThread& thread, std::int32_t process) {
@@ -191,15 +139,15 @@ class Analysis {
             }
             Wait worst;
             const auto take = [&](const Event& part) {
-                const Wait wait =
-                    is_collective_event(part) ? of_collective(part, event, process) : of_message(part, event, process);
+                const Wait wait = roles_.is_collective_event(part) ? of_collective(part, event, process)
+                                                                   : of_message(part, event, process);
                 if (wait.seconds > worst.seconds || (wait.instance && !worst.instance && worst.seconds <= 0))
                     worst = wait;
             };
             take(event);
             for (const Event& request : requests) take(request);
             // Testing doesn't wait.
-            if (kind(event) == Kind::test) worst.seconds = 0;
+            if (roles_.kind(event) == Kind::test) worst.seconds = 0;
             requests.clear();
             if (event.begin_ns >= window_ns_) add(event, process, worst);
         });
@@ -207,15 +155,15 @@ class Analysis {
 
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
     Wait of_collective(const Event& collective, const Event& call, std::int32_t process) {
-        if (any_dropped_ && traits_[collective.function].persistent) return {};  // which start it was isn't known
-        const Instance* const found = instances_.find(key_of(collective, process));
+        if (any_dropped_ && roles_.traits(collective).persistent) return {};  // which start it was isn't known
+        const Instance* const found = instances_.find(roles_.key_of(collective, process));
         if (!found) return {};
         const Instance& instance = *found;
         Wait wait{0, instance.last, 0, &instance};
         if (instance.second_begin != none) wait.late_ns = instance.last_begin - instance.second_begin;
         std::int64_t until = none;
-        const std::int32_t rank = rank_in(process, collective.communicator);
-        switch (kind(collective)) {
+        const std::int32_t rank = roles_.rank_in(process, collective.communicator);
+        switch (roles_.kind(collective)) {
             case Kind::barrier:
             case Kind::all_to_all:
                 until = instance.last_begin;
@@ -223,7 +171,7 @@ class Analysis {
             case Kind::one_to_all:
                 if (rank != collective.peer && instance.root_begin != none) {
                     until = instance.root_begin;
-                    wait.process = process_of(collective.communicator, collective.peer);
+                    wait.process = roles_.process_of(collective.communicator, collective.peer);
                     wait.late_ns = 0;
                 }
                 break;
@@ -245,15 +193,11 @@ class Analysis {
         return wait;
     }
 
-    std::int32_t process_of(std::uint32_t communicator, std::int32_t rank) const {
-        const auto& known = trace_.communicators[communicator].process_of;
-        return rank >= 0 && static_cast<std::size_t>(rank) < known.size() ? known[static_cast<std::size_t>(rank)] : -1;
-    }
-
     /// How long `call` waited for the other end of `message`, which is that call or a request that it completed.
     Wait of_message(const Event& message, const Event& call, std::int32_t process) {
         Wait wait;
-        if (const Channel* const channel = channel_of(message, process, Kind::receive, completes(message))) {
+        if (const Channel* const channel =
+                roles_.channel_of(message, process, Kind::receive, roles_.completes(message))) {
             const Message* const send =
                 counterpart(traffic(*channel), &Traffic::receives, message.begin_ns, from_end(*channel));
             const bool is_judged = call.begin_ns >= window_ns_;
@@ -269,12 +213,13 @@ class Analysis {
             if (observer_ && call.begin_ns >= window_ns_)
                 observer_->message(wait.process, process, send->begin_ns, message.end_ns,
                                    static_cast<double>(send->bytes), wait.seconds);
-        } else if (const Channel* const sent = channel_of(message, process, Kind::send, completes(message))) {
+        } else if (const Channel* const sent =
+                       roles_.channel_of(message, process, Kind::send, roles_.completes(message))) {
             const Message* const receive =
                 counterpart(traffic(*sent), &Traffic::sends, message.begin_ns, from_end(*sent));
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began,
             // as it may by chance where others are waited for in the same call.
-            if (message.bytes < always_eager && !traits_[message.function].synchronous) return wait;
+            if (!roles_.may_wait_for_receive(message)) return wait;
             if (!receive || call.end_ns <= receive->begin_ns) return wait;
             wait.seconds = static_cast<double>(std::max<std::int64_t>(0, receive->begin_ns - call.begin_ns)) * ns;
             wait.process = std::get<2>(*sent);
@@ -390,30 +335,17 @@ class Analysis {
         rates.parallel = rates.load_balance * rates.communication;
     }
 
-    struct Traits {
-        bool nonblocking, sends_and_receives, ends, persistent, synchronous;
-    };
-    /// Bytes: shorter messages go eagerly in every MPI.
-    static constexpr std::uint64_t always_eager = 1024;
-
     const Trace& trace_;
+    Roles roles_;
     Observer* observer_;
     const BoundOf& bound_of_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t>, double> bounds_;
     Waits out_;
-    std::vector<Traits> traits_;  ///< by function
     bool any_dropped_ = false;
     std::int64_t window_ns_ = none;  ///< from here on no ring has dropped calls: what began before isn't judged
-    std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint64_t> epochs_;
     /// By process: from the end of MPI_Init to the begin of MPI_Finalize. Starting and ending a job is nobody's
     /// inefficiency.
     std::vector<std::pair<std::int64_t, std::int64_t>> program_;
-    struct {
-        std::int32_t process = -1;
-        std::uint32_t communicator = 0;
-        std::int32_t rank = -1;
-    } last_member_;
-    Channel channel_;
     std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
     Instances instances_;
     std::map<Channel, Traffic> channels_;

@@ -110,6 +110,12 @@ RULES = [
         (*BENCH, ("^", f"LD_LIBRARY_PATH={FAKES}:$LD_LIBRARY_PATH ")),
         (0, 1),
     ),
+    Rule(
+        "what-if",
+        "palmette run .*--trace",
+        LONG,
+        (("topology.json", "here.json"), (r"\./app", "./steps allreduce 4096 1000 3")),
+    ),
     Rule("lab", "/run/palmette-lab", LONG, (("/run/palmette-lab", "$PALMETTE_LAB_STATE"),)),
     # What measures for minutes runs in small.
     Rule("", r"palmette bench (pattern|compose)", LONG, PATTERN),
@@ -168,6 +174,11 @@ BEFORE = {
     ],
     "docs/guide/map.md": ["env -u LD_LIBRARY_PATH mpicc.openmpi app.c -o app4 -lm"],
     "docs/guide/patterns.md": [THIS_HOST],
+    "docs/guide/what-if.md": [
+        THIS_HOST,
+        "cp tuning.json table.json && cp here.json faster.json",
+        "mpicxx -O1 tests/mpi/steps.cpp -o steps",
+    ],
     "README.md": [THIS_HOST],
     "docs/reference/measurements.md": [f"palmette bench {FEW} allgather --sizes 1K -n 2"],
 }

@@ -14,6 +14,7 @@ import pytest
 
 from palmette import _core
 from palmette.mpi.abi import PROGRAMS
+from palmette.record.causes import causes_of
 from palmette.record.columns import unpacked
 from palmette.record.findings import Detail, findings_of
 from palmette.record.machine import seats_of
@@ -119,6 +120,46 @@ def test_lines_of_the_source_are_named(folder: Path) -> None:
     assert first["ranks"] == [1] and first["function"] == "MPI_Allreduce"
     begin, end = first["window"]
     assert 0 <= begin < end <= found["time_s"]
+
+
+def test_causes_and_the_critical_path_are_told(palmette: Callable[..., Any], folder: Path) -> None:
+    job = read_job(folder)
+    findings = findings_of(job, None, Detail())
+    causes = causes_of(job, findings)
+    assert not causes.withheld
+    rates = findings.efficiencies
+    assert causes.serialisation * causes.transfer == pytest.approx(rates.communication, rel=0.01)
+    assert sum(causes.on_path_s.values()) == pytest.approx(rates.time_s, rel=0.01)
+    drawn = document(job, None, findings, causes=causes)["timeline"]["critical"]
+    begin, end = (unpacked(drawn[name], "u4").astype(float) for name in ("begin", "end"))
+    assert (end - begin).sum() / 2**32 == pytest.approx(1, abs=0.01)
+    assert (begin[1:] >= begin[:-1]).all()
+    # heat: rank 1 has most to do.
+    told = json.loads(palmette("report", folder, "--json").out)
+    first = told["findings"][0]
+    assert first["cause"]["rank"] == 1 and not first["cause"]["in_call"]
+    assert 0 < first["gain"] < 1 and "without that the run takes" in first["sentence"]
+    assert told["causes"]["roots"][0]["rank"] == 1
+    ideal = json.loads(palmette("what-if", folder, "--ideal", "--json").out)
+    assert ideal["expected_s"] == pytest.approx(causes.transfer * ideal["time_s"], rel=0.01)
+    assert {one["rank"] for one in ideal["ranks"]} == set(range(RANKS))
+
+
+def test_what_if_tells_mistakes_in_a_line(palmette: Callable[..., Any], folder: Path) -> None:
+    mistakes: dict[tuple[str, ...], str] = {
+        (): "say what is to be different",
+        ("--ideal", "--bound"): "say what is to be different",
+        ("--force", "allreduce"): "give COLLECTIVE=SPEC",
+        ("--force", "allreduce=none"): "has no such algorithm",
+        ("--force", "allreduce=ring"): "--recorded-on topology.json",
+        ("--bound",): "--recorded-on topology.json",
+        ("--ideal", "--write", "hydra=x"): "--write is for a placement",
+        ("--placement", "auto", "--write", "x"): "give KIND=FILE",
+    }
+    for arguments, complaint in mistakes.items():
+        result = palmette("what-if", folder, *arguments)
+        assert result.status == 2
+        assert complaint in result.err and result.err.count("\n") == 1, arguments
 
 
 def test_of_many_calls_the_longest_are_drawn(folder: Path) -> None:

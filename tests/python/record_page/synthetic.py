@@ -226,6 +226,11 @@ def _timeline(
             "to": packed(chosen[:, 1] // each, "<u2"), "sent": packed(chosen[:, 2] * unit, "<u4"),
             "received": packed(chosen[:, 3] * unit, "<u4"), "bytes": packed(chosen[:, 4], "<f4"),
         },
+        "critical": {
+            "count": 40, "total": 40, "row": packed(np.arange(40) % rows, "<u2"),
+            "begin": packed(np.arange(40) / 40 * (UNITS - 1), "<u4"),
+            "end": packed(np.arange(1, 41) / 40 * (UNITS - 1), "<u4"),
+        },
     }  # fmt: skip
 
 

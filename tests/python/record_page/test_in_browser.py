@@ -92,6 +92,16 @@ def test_a_finding_is_shown_in_the_timeline(chromium: Browser, page_of: PageOf) 
     chromium.wait_for(f"document.getElementById('timeline-status').textContent === {json.dumps(whole)}")
 
 
+def test_the_critical_path_is_drawn_where_it_is_wanted(chromium: Browser, page_of: PageOf) -> None:
+    opened(chromium, page_of("small"))
+    whole = chromium.value(f"{DIGEST}('timeline-canvas')")
+    click(chromium, "[data-option=critical]")
+    assert chromium.value(f"{DIGEST}('timeline-canvas')") != whole
+    click(chromium, "[data-option=critical]")
+    assert chromium.value(f"{DIGEST}('timeline-canvas')") == whole
+    assert chromium.errors == []
+
+
 def test_many_ranks_are_shares_until_calls_are_wide(chromium: Browser, page_of: PageOf) -> None:
     opened(chromium, page_of("many"))
     assert "Shares of time; zoom in" in text_of(chromium, "#timeline-status")

@@ -89,6 +89,19 @@ def test_the_text_tells_findings_and_efficiencies_without_a_script(document: dic
     assert "Rank 5 comes last 23 times" in text
 
 
+def test_the_text_tells_causes_and_what_would_help(document: dict[str, Any]) -> None:
+    causes = {
+        "serialisation": 0.9, "transfer": 0.8, "network": 0.95, "software": 0.842,
+        "roots": [{"sentence": "rank 5, computing before MPI_Wait at a.c:7: others wait 3 s for it", "share": 0.4}],
+        "shorter": [{"what": "communication that takes no time", "gain": 0.123}],
+    }  # fmt: skip
+    text = " ".join(Parsed(write.render(document | {"causes": causes})).text.split())
+    for words in ("serialisation", "95%", "software", "84%", "Rank 5, computing before MPI_Wait", "12%"):
+        assert words in text
+    without = causes | {"network": None, "software": None}
+    assert "transfer" in Parsed(write.render(document | {"causes": without})).text
+
+
 def test_where_nothing_is_found_that_is_said(document: dict[str, Any]) -> None:
     assert "Nothing here is worth your time" in Parsed(write.render(document | {"findings": []})).text
 

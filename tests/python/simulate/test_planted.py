@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from palmette.record.findings import findings_of
+from palmette import _core
+from palmette.record.causes import causes_of, with_causes
+from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
 from palmette.simulate import simgrid
 from palmette.simulate.run import UNDERNEATH
@@ -67,11 +68,6 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
     return simulate
 
 
-def expected(name: str, trouble: str) -> Any:
-    """Return a parameter for which the test is expected to fail, and to tell when it doesn't any more."""
-    return pytest.param(name, marks=[pytest.mark.xfail(reason=trouble, strict=True)] if trouble else [])
-
-
 def assert_equal(found_s: dict[tuple[int, str], float], planted: Planted) -> None:
     """Compare sums of all rounds, of ranks and functions."""
     for key in found_s.keys() | planted.waits.keys():
@@ -96,18 +92,38 @@ def test_waits_are_exactly_what_was_planted(simulated: Simulated, name: str) -> 
     assert (waits.incomplete_collectives, waits.unmatched_messages, waits.clock_violations) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [expected(name, one.indirect) for name, one in SIMULATED.items() if one.late is not None],
-)
+@pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
 def test_the_late_rank_is_found_first(simulated: Simulated, name: str) -> None:
-    planted = SIMULATED[name]
-    found = findings_of(simulated(name)).found[0]
-    assert (found.kind, found.ranks, found.function) == ("late_rank", (planted.late,), planted.at)
+    planted, job = SIMULATED[name], simulated(name)
+    findings = findings_of(job)
+    found = with_causes(findings, causes_of(job, findings))[0]
+    assert found.ranks == (planted.late,)
+    if found.kind == "root_cause":
+        assert planted.indirect and "through ranks in between" in found.sentence
+        return
+    assert (found.kind, found.function) == ("late_rank", planted.at)
     # The line on which the call stands, or on which it ends.
     assert Path(found.place.file).parent.name == "planted"
     lines = Path(found.place.file).read_text(encoding="utf-8").splitlines()[: found.place.line]
     assert planted.at + "(" in "".join(lines[-3:])
+
+
+@pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
+def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: Simulated, name: str) -> None:
+    """Also where another one passes the delay on."""
+    job, late = simulated(name), SIMULATED[name].late
+    findings = findings_of(job)
+    causes = causes_of(job, findings)
+    assert not causes.withheld
+    for root in causes.roots[:1]:  # from 1 % of the time on
+        assert (root.rank, root.in_call, Path(root.place.file).parent.name) == (late, False, "planted")
+    found = _core.causes_of(trace_files(job))
+    assert (found.ranks[found.delays[0].process], found.delays[0].in_call) == (late, False)
+    # All waiting has a cause, and costs add up to it.
+    waiting_s = sum(row.split.waiting_s for row in findings.view.waits.rows)
+    assert found.waiting_s == pytest.approx(waiting_s, rel=1e-6, abs=1e-6)
+    assert found.unexplained_s == pytest.approx(0, abs=1e-6)
+    assert sum(one.short_term_s + one.long_term_s for one in found.delays) == pytest.approx(waiting_s, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +151,10 @@ def test_where_nothing_was_planted_no_rank_is_blamed(simulated: Simulated, name:
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is None and one.waits])
 def test_where_several_make_others_wait_none_is_blamed_alone(simulated: Simulated, name: str) -> None:
-    assert findings_of(simulated(name)).found[0].kind == "taking_turns"
+    job = simulated(name)
+    findings = findings_of(job)
+    assert findings.found[0].kind == "taking_turns"
+    assert with_causes(findings, causes_of(job, findings))[0].kind == "taking_turns"
 
 
 @pytest.mark.parametrize("name", SIMULATED)

@@ -38,6 +38,10 @@ class TimelineData {
     for (const [name, kind] of Object.entries(sides)) {
       data.messages[name] = messages.count ? await column(messages[name], kind) : new kind(0);
     }
+    data.critical = { count: timeline.critical ? timeline.critical.count : 0 };
+    for (const [name, kind] of Object.entries({ row: Uint16Array, begin: Uint32Array, end: Uint32Array })) {
+      data.critical[name] = data.critical.count ? await column(timeline.critical[name], kind) : new kind(0);
+    }
     data.unit = data.span / UNITS;
     data.sortByRow();
     data.subtractCalls();

@@ -12,7 +12,7 @@ class TimelinePicture {
     this.selected = -1;
     this.row = -1;
     this.gutter = 0;
-    this.options = { messages: true, waitingOnly: false, tall: false };
+    this.options = { messages: true, waitingOnly: false, critical: true, tall: false };
   }
 
   get rowHeight() {
@@ -82,6 +82,7 @@ class TimelinePicture {
     context.clip();
     const drawn = single ? this.drawCalls() : 0;
     const messages = this.drawMessages(single);
+    this.drawCritical();
     context.restore();
     this.drawLabels();
     this.drawStrip();
@@ -282,6 +283,26 @@ class TimelinePicture {
     }
     context.globalAlpha = 1;
     return number;
+  }
+
+  /** The critical path: on each rank a line where it determines the end, and from rank to rank. */
+  drawCritical() {
+    const { context, data, rowHeight } = this;
+    const { count, row, begin, end } = data.critical;
+    if (!this.options.critical || !count) return;
+    const low = this.view[0] / data.unit;
+    const high = this.view[1] / data.unit;
+    const y = (at) => AXIS + (row[at] + 1) * rowHeight - (rowHeight >= 14 ? 2.5 : 1);
+    context.strokeStyle = colors.ink;
+    context.lineWidth = rowHeight >= 14 ? 2.5 : 1.5;
+    context.beginPath();
+    for (let at = bisect(count, (one) => end[one] >= low); at < count && begin[at] <= high; at += 1) {
+      const left = this.x(begin[at] * data.unit);
+      context.moveTo(left, at && end[at - 1] >= begin[at] - 1 ? y(at - 1) : y(at));
+      context.lineTo(left, y(at));
+      context.lineTo(this.x(end[at] * data.unit), y(at));
+    }
+    context.stroke();
   }
 
   drawAxis(height) {

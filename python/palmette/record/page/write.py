@@ -80,6 +80,7 @@ def _page(document: Document, left_out: list[str]) -> str:
         notes=notes,
         findings=[_finding(one) for one in document["findings"]],
         parts=_parts(document["split"]),
+        causes=document.get("causes"),
         traced=document["kind"] == "trace",
         style=_file("page.css"),
         script=Markup("\n").join(_file(f"{name}.js") for name in _SCRIPTS),
@@ -141,6 +142,10 @@ def _without_messages(document: Document) -> Document:
     return _with_timeline(
         document, messages={"count": 0, "total": document["timeline"]["messages"]["total"]} | _NO_MESSAGES
     )
+
+
+def _without_critical_path(document: Document) -> Document:
+    return _with_timeline(document, critical=None) if document["timeline"].get("critical") else document
 
 
 def _without_calls(document: Document) -> Document:
@@ -211,6 +216,7 @@ def _pruned(flame: Mapping[str, Any]) -> dict[str, Any]:
 
 _REDUCTIONS: tuple[tuple[str, Callable[[Document], Document]], ...] = (
     ("messages in the timeline", _if_there("timeline", _without_messages)),
+    ("the critical path", _if_there("timeline", _without_critical_path)),
     ("the links' bytes over time", _if_there("links", _without_time_of_links)),
     ("single calls in the timeline", _if_there("timeline", _without_calls)),
     ("the timeline's finest bins", _if_there("timeline", _with_coarser_bins)),

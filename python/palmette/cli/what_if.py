@@ -1,0 +1,279 @@
+"""`palmette what-if`: what a recorded job would take with other algorithms, another placement or another network."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from palmette import _core
+from palmette.cli.common import CliError, emit_json, json_option, write_file
+from palmette.cli.printable import printable
+from palmette.cli.progress import Working
+from palmette.units import plural
+
+if TYPE_CHECKING:
+    from palmette.record.machine import Seats
+    from palmette.record.reading import Job
+    from palmette.record.what_if import Expected
+
+EXAMPLE = "palmette what-if trace --force allreduce=recursive_doubling"
+WIDTH = 80
+FILE = click.Path(path_type=Path, dir_okay=False)
+MOST_RANKS = 3
+
+
+@click.command("what-if", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--ideal", is_flag=True, help="Communication takes no time; who waits for whom stays.")
+@click.option(
+    "--bound", is_flag=True, help="Collectives take what links and memory need at least; the fullest link is full."
+)
+@click.option("--force", "forced", multiple=True, metavar="COLLECTIVE=SPEC", help="An algorithm. Repeatable.")
+@click.option("--table", type=FILE, metavar="FILE", help="A decision table chooses.")
+@click.option(
+    "--placement", metavar="FORM", help="auto: the best that is found; block, cyclic, random:SEED, hosts=... or a file."
+)
+@click.option("--topology", type=FILE, metavar="FILE", help="Another network: its topology.json.")
+@click.option(
+    "--recorded-on", type=FILE, metavar="FILE", help="topology.json of the run, where none was kept with the trace."
+)
+@click.option("--hosts", metavar="A,B,...", help="The run's host of rank 0, 1, ..., where others are meant.")
+@click.option(
+    "--write", "written", multiple=True, metavar="KIND=FILE",
+    help="Write the placement for a launcher, as `palmette map --write`. Repeatable.",
+)  # fmt: skip
+@json_option
+def command(
+    folder: Path,
+    ideal: bool,
+    bound: bool,
+    forced: tuple[str, ...],
+    table: Path | None,
+    placement: str | None,
+    topology: Path | None,
+    recorded_on: Path | None,
+    hosts: str | None,
+    written: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Tell what a recorded job would take if its communication were another.
+
+    DIR is the folder of `palmette run --trace`. Its calls are replayed: computation and who waits for whom stay as they
+    were, calls take what the model says of other algorithms, places or links. What is changed can be combined.
+    """
+    from palmette.map.errors import MapError
+    from palmette.record.reading import RecordError
+
+    asked = _Asked(
+        folder, "ideal" if ideal else "bound" if bound else "", _force(forced), table, placement, topology, recorded_on,
+        hosts.split(",") if hosts else None, _files(written, placement),
+    )  # fmt: skip
+    if ideal + bound + bool(forced or table or placement or topology) != 1:
+        raise CliError(
+            "say what is to be different: --ideal, --bound, or some of --force, --table, --placement and --topology; "
+            f"for instance: {EXAMPLE}"
+        )
+    try:
+        answer = _answer(asked)
+    except (RecordError, MapError, _core.Error) as error:
+        raise CliError(str(error)) from None
+    if as_json:
+        emit_json(_document(answer))
+    else:
+        click.echo("\n".join(_lines(answer)))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    folder: Path
+    costs: str
+    """ideal, bound, or empty: what follows."""
+    force: dict[str, str]
+    table: Path | None
+    placement: str | None
+    topology: Path | None
+    recorded_on: Path | None
+    hosts: list[str] | None
+    files: list[tuple[str, str]]
+    """Kind and name of launchers' files."""
+
+    @property
+    def what(self) -> str:
+        """The change in a few words."""
+        if self.costs:
+            return {
+                "ideal": "communication takes no time",
+                "bound": "communication takes what links and memory need at least",
+            }[self.costs]
+        parts = [f"placement {self.placement}"] if self.placement else []
+        parts += [f"the network of {self.topology}"] if self.topology else []
+        parts += [f"{name} by {spec}" for name, spec in self.force.items()]
+        return ", ".join(parts + ([f"table {self.table}"] if self.table else []))
+
+
+@dataclass
+class _Answer:
+    """What is expected, of which change, and what makes it so."""
+
+    job: Job
+    what: str
+    expected: Expected
+    next: str
+    notes: list[str]
+
+
+def _answer(asked: _Asked) -> _Answer:
+    from palmette.record.findings import has_calls
+    from palmette.record.machine import seats_of
+    from palmette.record.reading import read_job
+    from palmette.record.what_if import Wanted, with_changes, with_costs
+    from palmette.run.choices import KEPT_TOPOLOGY
+
+    with Working("reading the recording") as working:
+        job = read_job(asked.folder)
+        if not has_calls(job):
+            raise CliError(
+                f"{asked.folder}: a profile has no single calls to replay; record with `palmette run --trace DIR`"
+            )
+        seats, missing = seats_of(job, asked.recorded_on, asked.hosts)
+        if asked.costs:
+            working.now(f"replaying {job.size:,} ranks")
+            expected = with_costs(job, seats, asked.costs)
+            more = f"palmette report {shlex.quote(str(asked.folder))}"
+            notes = [missing] if missing and asked.costs == "bound" else []
+            return _Answer(job, asked.what, expected, more, notes + expected.notes)
+        if seats is None or not seats.has_rates:
+            raise CliError(
+                "nothing is known of the run's network; give --recorded-on topology.json (`palmette discover` makes it)"
+                + (f": {missing}" if missing and seats is None else "")
+            )
+        machine_file = asked.topology or asked.recorded_on or job.folder / KEPT_TOPOLOGY
+        placed, notes = None, []
+        if asked.placement or asked.topology:
+            working.now("looking for the best placement" if asked.placement == "auto" else "placing the ranks")
+            placed, notes = _placed(job, seats, machine_file, asked)
+        working.now(f"replaying {job.size:,} ranks")
+        table = _core.Table.from_file(str(asked.table)) if asked.table else None
+        expected = with_changes(job, seats, Wanted(asked.force, table, placed))
+    return _Answer(job, asked.what, expected, _next(job, machine_file, asked), notes + expected.notes)
+
+
+def _next(job: Job, machine_file: Path, asked: _Asked) -> str:
+    """Return the command that makes it so."""
+    from palmette.map.writers import WRITERS
+
+    if asked.placement and not asked.files:
+        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=hosts.txt"
+    options = ["--topology", str(machine_file)]
+    for name, spec in asked.force.items():
+        options += ["--force", f"{name}={spec}"]
+    options += ["--table", str(asked.table)] if asked.table else []
+    started = f"mpiexec -n {job.size} ./app"
+    if asked.files:
+        kind, file = asked.files[0]
+        started = WRITERS[kind].usage.format(file=file, ranks=job.size)
+    return f"palmette run {shlex.join(options)} {started}"
+
+
+def _force(forced: tuple[str, ...]) -> dict[str, str]:
+    from palmette.record.functions import COLLECTIVES
+
+    known = {(row.collective, row.name) for row in _core.algorithms()}
+    found = {}
+    for text in forced:
+        name, equals, spec = text.partition("=")
+        if not equals or name not in COLLECTIVES:
+            raise CliError(f"--force {text}: give COLLECTIVE=SPEC, for instance allreduce=recursive_doubling")
+        collective = _core.collective_of(name)
+        if (collective, spec.partition(":")[0]) not in known:
+            raise CliError(
+                f"--force {text}: {collective} has no such algorithm; `palmette plan {collective} --list` shows them"
+            )
+        found[name] = spec
+    return found
+
+
+def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, str]]:
+    from palmette.map.writers import WRITERS
+
+    if written and not placement:
+        raise CliError("--write is for a placement; give --placement auto, for instance")
+    files = []
+    for word in written:
+        kind, equals, file = word.partition("=")
+        if kind not in WRITERS or not equals or not file:
+            raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        files.append((kind, file))
+    return files
+
+
+def _placed(job: Job, seats: Seats, machine_file: Path, asked: _Asked) -> tuple[_core.Job, list[str]]:
+    """Return where the ranks would be, and notes. Writes launchers' files."""
+    from palmette.map.writers import WRITERS
+    from palmette.record.what_if import auto_placement
+
+    machine = _core.Machine.from_file(str(machine_file))
+    was = [seats.job.host_of(rank) for rank in range(job.size)]
+    notes = []
+    unknown = next((host for host in was if host not in set(machine.hosts)), None)
+    if asked.placement == "auto" and unknown is None:
+        mapped = auto_placement(job, seats)
+        notes += [f"found by the method {mapped.method} of `palmette map`"] + ([mapped.note] if mapped.note else [])
+        placed = _core.Job.on_hosts(machine, [was[place] for place in mapped.order])
+    elif asked.placement and asked.placement != "auto":
+        placed = _core.Job(machine, asked.placement, job.size)
+    elif unknown is None:
+        placed = _core.Job.on_hosts(machine, was)
+    else:
+        notes.append(f"{machine_file} has no host {unknown}: ranks are placed block; see --placement")
+        placed = _core.Job(machine, "block", job.size)
+    for kind, file in asked.files:
+        write_file(Path(file), WRITERS[kind].text(placed, list(range(job.size))), "--write")
+    return placed, notes
+
+
+def _lines(answer: _Answer) -> list[str]:
+    from palmette.record.tables import program_of
+
+    expected, duration = answer.expected, _core.format_duration
+    head = f"{program_of(answer.job)}, {plural(answer.job.size, 'rank')}: what if {answer.what}"
+    shown = textwrap.wrap(printable(head), WIDTH, subsequent_indent="  ")
+    low, high = expected.range_s
+    change = f"{abs(expected.gain):.0%} {'less' if expected.gain >= 0 else 'more'}"
+    between = f" ({duration(low)} to {duration(high)})" if high - low > 1e-3 * expected.time_s else ""
+    shown.append(f"{duration(expected.time_s)} recorded, {duration(expected.expected_s)} expected{between}, {change}")
+    if expected.rows:
+        shown += ["", f"{'calls of all ranks together':<55} {'recorded':>11} {'expected':>11}"]
+        for row in expected.rows:
+            where = printable(f"{row.function} at {row.place}")
+            shown.append(f"{where[:55]:<55} {duration(row.measured_s):>11} {duration(row.expected_s):>11}")
+    gaining = [one for one in expected.ranks if one[1] - one[2] > 1e-3 * expected.time_s][:MOST_RANKS]
+    if gaining:
+        parts = [f"rank {rank} {duration(was - now)}" for rank, was, now in gaining]
+        shown += ["", *textwrap.wrap(f"ranks that gain most: {', '.join(parts)}", WIDTH)]
+    for note in answer.notes:
+        shown += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
+    return [*shown, "", printable(f"next: {answer.next}")]
+
+
+def _document(answer: _Answer) -> dict[str, Any]:
+    expected = answer.expected
+    return {
+        "what": answer.what, "time_s": expected.time_s, "expected_s": expected.expected_s,
+        "range_s": list(expected.range_s), "gain": expected.gain,
+        "calls": [
+            {"function": row.function, "place": row.place, "recorded_s": row.measured_s, "expected_s": row.expected_s}
+            for row in expected.rows
+        ],
+        "ranks": [
+            {"rank": rank, "in_mpi_recorded_s": was, "in_mpi_expected_s": now}
+            for rank, was, now in sorted(expected.ranks)
+        ],
+        "next": answer.next, "notes": answer.notes,
+    }  # fmt: skip

@@ -1,0 +1,192 @@
+"""Why a recorded job took as long: efficiencies, the critical path, and who made others wait.
+
+By replays of the trace: `_core.causes_of`. They hold only where the replay with measured costs gives the measured time
+again; otherwise a dependency between ranks isn't known, and what is missing is told instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+from palmette import _core
+from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
+from palmette.record.links import busiest_s
+from palmette.record.machine import Limits, Seats
+from palmette.record.reading import Job, RecordError
+from palmette.record.symbols import Place
+
+MOST_OFF = 0.01
+"""Of the measured time: if the replay with measured costs is off by more, nothing is said."""
+MOST_ROOTS = 3
+LEAST_SHARE = 0.01
+MOST_CALLS = 20_000_000
+"""Of a trace for which gains are found: each is a replay."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """What made other ranks wait: calls of one rank at one place, or its computation before them."""
+
+    rank: int
+    function: str
+    place: Place
+    in_call: bool
+    seconds: float
+    """Waiting of all ranks that it caused, what that waiting caused in turn included."""
+    direct_s: float
+    """Of them, of the ranks that waited for this one."""
+    share: float
+    """Of all ranks' time."""
+    gain: float
+    """By how much the run would be shorter without it, 0 to 1."""
+    follows: bool = False
+    """A finding says it already."""
+
+    @property
+    def what(self) -> str:
+        """What made others wait."""
+        return f"{'' if self.in_call else 'computing before '}{self.function} at {self.place}"
+
+    @property
+    def sentence(self) -> str:
+        """One line of text."""
+        text = f"rank {self.rank}, {self.what}: others wait {_core.format_duration(self.seconds)} for it, "
+        text += f"{self.share:.0%} of all ranks' time"
+        if self.direct_s < 0.9 * self.seconds:
+            text += f", {1 - self.direct_s / self.seconds:.0%} of that through ranks in between"
+        return text + self.gain_text
+
+    @property
+    def gain_text(self) -> str:
+        """How much shorter the run would be, where that is worth telling."""
+        return f"; without that the run takes {self.gain:.0%} less" if self.gain >= LEAST_SHARE else ""
+
+
+@dataclass
+class Causes:
+    """POP's serialisation and transfer efficiency, the latter split by the physical limits, and root causes."""
+
+    serialisation: float = 0.0
+    """Longest time outside of MPI over the time with communication that takes no time."""
+    transfer: float = 0.0
+    """The latter over the measured time: network x software."""
+    network: float | None = None
+    """What the hardware takes of it at least: None where no bound of a collective is known."""
+    software: float | None = None
+    """What algorithms, the MPI and contention take beyond that."""
+    withheld: str = ""
+    """Why nothing of this is known."""
+    roots: list[Root] = field(default_factory=list)
+    on_path_s: dict[int, float] = field(default_factory=dict)
+    """By rank: time on the critical path."""
+    stretches: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, begin and end (ns) of the path's stretches, in order of time."""
+    shorter: list[tuple[str, float]] = field(default_factory=list)
+    """What would make the run shorter, and by which share."""
+
+
+def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
+    """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
+    bound_of = Limits(seats).seconds if seats and seats.has_rates else None
+    try:
+        found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if findings.calls <= MOST_CALLS else 0)
+    except _core.Error as error:
+        raise RecordError(str(error)) from None
+    causes = Causes(withheld=missing_dependency(found))
+    if causes.withheld:
+        return causes
+    time_s, ideal_s = found.measured.time_s, found.ideal.time_s
+    # A bound that a call has undercut is a bound of another machine.
+    bound_s = min(time_s, max(ideal_s, found.bound.time_s, busiest_s(trace_files(job), seats)))
+    if ideal_s > 0 and time_s > 0:
+        causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
+        causes.transfer = min(1.0, ideal_s / time_s)
+        if bound_s > ideal_s:
+            causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
+    whole_s = time_s * len(found.ranks)
+    places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
+    for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
+        seconds = delay.short_term_s + delay.long_term_s
+        if whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
+            break
+        causes.roots.append(
+            Root(
+                found.ranks[delay.process], found.functions[delay.function], places[found.paths[delay.path]],
+                delay.in_call, seconds, delay.short_term_s, seconds / whole_s, max(0.0, 1 - without_s / time_s),
+            )
+        )  # fmt: skip
+    on_path: dict[int, float] = defaultdict(float)
+    for row in found.on_path:
+        on_path[found.ranks[row.process]] += row.in_call_s + row.before_s
+    causes.on_path_s = dict(on_path)
+    causes.stretches = [(one.process, one.begin_ns, one.end_ns) for one in found.stretches]
+    gains = [("communication that takes no time", ideal_s)]
+    if causes.network is not None:
+        gains.append(("communication that takes what links and memory need at least", bound_s))
+    causes.shorter = [(what, max(0.0, 1 - seconds / time_s)) for what, seconds in gains if time_s > 0]
+    causes.shorter += [
+        (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE
+    ]
+    return causes
+
+
+def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
+    """Return findings that name what made a rank late, and the gain without it, roots of waiting first."""
+    if not causes.roots:
+        return findings.found
+    told = []
+    roots = {root.rank: root for root in reversed(causes.roots)}
+    named = set()
+    for one in findings.found:
+        if one.kind != "late_rank":
+            told.append(one)
+            continue
+        root = roots.get(one.ranks[0])
+        if root is None:
+            text = f"{one.sentence}; it passes on the delay of rank {causes.roots[0].rank}"
+            told.append(replace(one, sentence=text, cause=causes.roots[0]))
+            continue
+        where = "it computes longer before" if not root.in_call else f"{root.what} takes it longer"
+        if not root.in_call and (root.function, root.place) != (one.function, one.place):
+            where = f"it computes longer before {root.function} at {root.place}"
+        first = root.rank not in named
+        named.add(root.rank)
+        text = f"{one.sentence}; {where}{root.gain_text if first else ''}"
+        told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None))
+    first_root = causes.roots[0]
+    waits = [one for one in findings.found if one.kind in ("late_rank", "taking_turns")]
+    is_main = first_root.seconds >= MAINLY * findings.waiting_s
+    if waits and is_main and first_root.rank not in named:
+        more = waits[0].next
+        text = f"{first_root.sentence[0].upper()}{first_root.sentence[1:]}"
+        told.insert(0, Finding(
+            "root_cause", first_root.function, first_root.place, (first_root.rank,), first_root.seconds,
+            first_root.share, text, more, None, first_root, first_root.gain,
+        ))  # fmt: skip
+        named.add(first_root.rank)
+    # Who is late before who passes it on.
+    own = next((one for one in told if one.kind == "late_rank" and one.ranks == (first_root.rank,)), None)
+    if own is not None:
+        kinds = ("late_rank", "taking_turns") if is_main else ("late_rank",)
+        at = next(at for at, one in enumerate(told) if one.kind in kinds)
+        told.remove(own)
+        told.insert(at, own)
+    causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
+    return told[:MOST]
+
+
+def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:
+    """Return why the replay doesn't hold; nothing where it does."""
+    measured_s, again_s = found.measured.measured_s, found.measured.time_s
+    if measured_s <= 0:
+        return "no time between MPI_Init and MPI_Finalize is recorded"
+    if abs(again_s - measured_s) <= MOST_OFF * measured_s:
+        return ""
+    text = f"replayed, the job takes {again_s / measured_s:.2f} of its time"
+    if found.measured.forced:
+        text += f"; {found.measured.forced:,} calls wait for what comes later by clocks that disagree"
+    elif found.measured.unmodelled:
+        worst = found.measured.unmodelled[0]
+        text += f"; for whom {found.functions[worst.function]} waits isn't known"
+    return text

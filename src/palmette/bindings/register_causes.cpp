@@ -1,0 +1,125 @@
+// Replays of a recorded job, its critical path, and what made ranks wait.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <future>
+
+#include "palmette/bindings/ask_bounds.hpp"
+#include "palmette/bindings/register.hpp"
+#include "palmette/trace/causes.hpp"
+
+namespace palmette::bindings {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+struct Causes {
+    trace::Replay measured, ideal, bound;
+    trace::CriticalPath path;
+    trace::Delays delays;
+    std::vector<double> without_s;
+    std::vector<std::string> functions, paths;
+    std::vector<std::int32_t> ranks;
+};
+
+Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of, std::size_t most) {
+    Causes out;
+    trace::Trace trace;
+    const trace::BoundOf ask = ask_bounds(trace, bound_of);
+    const nb::gil_scoped_release released;
+    trace = trace::read_trace(files);
+    // Where no bound is known, it is the ideal network.
+    const bool has_bounds = !bound_of.is_none() || std::any_of(trace.plans.begin(), trace.plans.end(),
+                                                               [](const auto& plan) { return plan.bound_s > 0; });
+    std::future<void> others;
+    {
+        trace::Awaited awaited;
+        out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
+        // Behind the one that takes most memory.
+        others = std::async(std::launch::async, [&] {
+            out.ideal = trace::replay(trace, trace::Costs::ideal);
+            out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
+        });
+        out.path = trace::critical_path(trace, awaited);
+        out.delays = trace::delay_costs(trace, awaited);
+    }
+    for (std::size_t i = 0; i < std::min(most, out.delays.rows.size()); ++i)
+        out.without_s.push_back(trace::time_without(trace, out.delays.rows[i]));
+    others.get();
+    for (const auto& process : trace.processes) out.ranks.push_back(process.rank);
+    out.functions = std::move(trace.functions);
+    out.paths = std::move(trace.paths);
+    return out;
+}
+
+}  // namespace
+
+void register_causes(nb::module_& m) {
+    using trace::Delay;
+    using trace::OnPath;
+    using trace::Replay;
+    using trace::Stretch;
+    using trace::Unmodelled;
+
+    nb::class_<Unmodelled>(m, "UnmodelledCalls", "Calls whose dependencies are unknown: they never wait in a replay.")
+        .def_ro("function", &Unmodelled::function, "Index into functions.")
+        .def_ro("calls", &Unmodelled::calls)
+        .def_ro("seconds", &Unmodelled::seconds);
+    nb::class_<Replay>(m, "TraceReplay", "A recorded job, run again with other costs of communication.")
+        .def_ro("time_s", &Replay::time_s, "From the first end of MPI_Init to the last begin of MPI_Finalize.")
+        .def_ro("measured_s", &Replay::measured_s, "The same of the recorded run.")
+        .def_ro("ends_s", &Replay::ends_s, "By process, from the same beginning.")
+        .def_ro("without_counterpart", &Replay::without_counterpart,
+                "Messages and collectives of which another rank's call isn't recorded.")
+        .def_ro("forced", &Replay::forced, "Calls that would have waited for ever.")
+        .def_ro("unmodelled", &Replay::unmodelled, "The longest first.")
+        .def_ro("in_calls", &Replay::in_calls, "By function, path and process; none of that with measured costs.");
+    nb::class_<OnPath>(m, "OnCriticalPath", "Calls of one function from one place by one process on the critical path.")
+        .def_ro("function", &OnPath::function, "Index into functions; without calls: after the last one.")
+        .def_ro("path", &OnPath::path)
+        .def_ro("process", &OnPath::process, "Index into ranks.")
+        .def_ro("calls", &OnPath::calls)
+        .def_ro("in_call_s", &OnPath::in_call_s)
+        .def_ro("before_s", &OnPath::before_s, "Computation between the call before and these.");
+    nb::class_<Stretch>(m, "CriticalStretch", "A stretch of the critical path on one process, by the common clock.")
+        .def_ro("process", &Stretch::process)
+        .def_ro("begin_ns", &Stretch::begin_ns)
+        .def_ro("end_ns", &Stretch::end_ns);
+    nb::class_<Delay>(m, "Delay", "What made others wait: calls, or the computation before them.")
+        .def_ro("function", &Delay::function, "Index into functions.")
+        .def_ro("path", &Delay::path)
+        .def_ro("process", &Delay::process, "Index into ranks.")
+        .def_ro("in_call", &Delay::in_call)
+        .def_ro("delayed_s", &Delay::delayed_s, "Longer than the ranks that waited.")
+        .def_ro("short_term_s", &Delay::short_term_s, "Waiting that it caused at once.")
+        .def_ro("long_term_s", &Delay::long_term_s, "Waiting that this waiting caused.");
+    nb::class_<Causes>(m, "TraceCauses", "Why a job took as long.")
+        .def_ro("measured", &Causes::measured,
+                "With measured costs: the recorded time, where no dependency is missing.")
+        .def_ro("ideal", &Causes::ideal, "With communication that takes no time.")
+        .def_ro("bound", &Causes::bound, "With collectives that take what physics needs.")
+        .def_prop_ro(
+            "on_path", [](const Causes& self) { return self.path.rows; }, "By function, path and process.")
+        .def_prop_ro(
+            "stretches", [](const Causes& self) { return self.path.stretches; }, "In order of time.")
+        .def_prop_ro(
+            "delays", [](const Causes& self) { return self.delays.rows; }, "The costliest first.")
+        .def_prop_ro(
+            "waiting_s", [](const Causes& self) { return self.delays.waiting_s; }, "Of all ranks together.")
+        .def_prop_ro(
+            "unexplained_s", [](const Causes& self) { return self.delays.unexplained_s; },
+            "For which no delay is found.")
+        .def_ro("without_s", &Causes::without_s, "What the job would take without each of the first delays.")
+        .def_ro("functions", &Causes::functions)
+        .def_ro("paths", &Causes::paths, "As Waits has them.")
+        .def_ro("ranks", &Causes::ranks);
+    m.def("causes_of", &causes_of, "files"_a, "bound_of"_a = nb::none(), "most"_a = 0,
+          "Replays of a recorded job with other costs, its critical path and its delay costs. bound_of as view_trace "
+          "has it; most: for how many delays without_s is found, a replay each. Cost: O(calls log calls) time; memory "
+          "O(messages + waits). Raises Error.");
+}
+
+}  // namespace palmette::bindings

@@ -1,0 +1,339 @@
+#include "palmette/trace/causes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "palmette/trace/roles.hpp"
+
+namespace palmette::trace {
+namespace {
+
+constexpr double ns = 1e-9;
+constexpr std::int32_t nobody = -1;
+using OfThread = Awaited::OfThread;
+
+const OfThread& thread_of(const Awaited& awaited, std::int32_t number) {
+    return awaited.threads[static_cast<std::size_t>(number)];
+}
+double seconds(std::int64_t from_ns, std::int64_t until_ns) {
+    return static_cast<double>(std::max<std::int64_t>(0, until_ns - from_ns)) * ns;
+}
+
+/// Follows the critical path from call to call.
+class Walk {
+  public:
+    Walk(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {}
+
+    CriticalPath run() {
+        std::int32_t number = nobody;
+        for (std::size_t t = 0; t < awaited_.threads.size(); ++t)
+            if (number == nobody || awaited_.threads[t].end_s > thread_of(awaited_, number).end_s)
+                number = static_cast<std::int32_t>(t);
+        if (number == nobody) return {};
+        until_ns_ = awaited_.begin_ns + static_cast<std::int64_t>(std::llround(thread_of(awaited_, number).end_s / ns));
+        std::size_t event = thread_of(awaited_, number).thread->size();
+        row_ = &row({}, thread_of(awaited_, number).process);
+        while (number != nobody) {
+            const std::int32_t process = thread_of(awaited_, number).process;
+            const std::int64_t end_ns = until_ns_;
+            const At next = back(thread_of(awaited_, number), event);
+            out_.stretches.push_back({process, until_ns_, end_ns});
+            number = next.thread;
+            event = next.event;
+        }
+        std::reverse(out_.stretches.begin(), out_.stretches.end());
+        for (const auto& [key, one] : rows_)
+            if (one.calls > 0 || one.before_s > 0) out_.rows.push_back(one);
+        return std::move(out_);
+    }
+
+  private:
+    /// To the call that waited last before `event`, or to the beginning.
+    At back(const OfThread& thread, std::size_t event) {
+        const auto behind = std::lower_bound(thread.waits.begin(), thread.waits.end(), event,
+                                             [](const Wait& wait, std::size_t value) { return wait.event < value; });
+        const Wait* const wait = behind == thread.waits.begin() ? nullptr : &*(behind - 1);
+        for (std::size_t i = event; i-- > 0;) {
+            const Event call = thread.thread->at(i);
+            if (call.is_request || roles_.traits(call).ends) continue;
+            if (roles_.kind(call) == Kind::init || call.end_ns <= awaited_.begin_ns) break;
+            compute_until(call.end_ns);
+            row_ = &row(call, thread.process);
+            ++row_->calls;
+            if (wait && i == wait->event) {
+                const OfThread& other = thread_of(awaited_, wait->begun_by.thread);
+                const Event begun_by = other.thread->at(wait->begun_by.event);
+                in_call_until(std::clamp(begun_by.begin_ns, call.begin_ns, call.end_ns));
+                // What the other one did before is its own.
+                row_ = &row(begun_by, other.process);
+                return wait->begun_by;
+            }
+            in_call_until(std::max(call.begin_ns, awaited_.begin_ns));
+        }
+        compute_until(awaited_.begin_ns);
+        return {};
+    }
+
+    void compute_until(std::int64_t time_ns) { row_->before_s += to(time_ns); }
+    void in_call_until(std::int64_t time_ns) { row_->in_call_s += to(time_ns); }
+    double to(std::int64_t time_ns) {
+        const double out = seconds(time_ns, until_ns_);
+        until_ns_ = std::min(until_ns_, time_ns);
+        return out;
+    }
+
+    OnPath& row(const Event& call, std::int32_t process) {
+        OnPath& one = rows_[{call.function, call.path, process}];
+        one.function = call.function;
+        one.path = call.path;
+        one.process = process;
+        return one;
+    }
+
+    const Roles roles_;
+    const Awaited& awaited_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, OnPath> rows_;
+    OnPath* row_ = nullptr;
+    std::int64_t until_ns_ = 0;
+    CriticalPath out_;
+};
+
+/// A call, or the computation before it.
+struct Where {
+    std::uint32_t function = 0, path = 0;
+    bool in_call = false;
+    bool operator==(const Where&) const = default;
+    auto operator<=>(const Where&) const = default;
+};
+
+/// What a thread did between two synchronisations.
+struct Spent {
+    std::vector<std::pair<Where, double>> rows;  ///< without waiting
+    double waiting_s = 0;
+    std::size_t first_wait = 0, behind_waits = 0;  ///< of the thread's waits
+
+    void add(const Where& where, double time_s) {
+        if (time_s <= 0) return;
+        for (auto& [at, sum] : rows)
+            if (at == where) {
+                sum += time_s;
+                return;
+            }
+        rows.emplace_back(where, time_s);
+    }
+    double at(const Where& where) const {
+        for (const auto& [one, sum] : rows)
+            if (one == where) return sum;
+        return 0;
+    }
+};
+
+class DelayCosts {
+  public:
+    DelayCosts(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {
+        for (const OfThread& thread : awaited.threads) inherited_.emplace_back(thread.waits.size(), 0.0);
+    }
+
+    Delays run() {
+        // What a wait inherits comes from later ones; a thread's are in order.
+        std::vector<Ended> last;
+        for (std::size_t t = 0; t < awaited_.threads.size(); ++t)
+            if (const std::size_t waits = awaited_.threads[t].waits.size())
+                last.push_back(ended(static_cast<std::int32_t>(t), static_cast<std::uint32_t>(waits - 1)));
+        std::make_heap(last.begin(), last.end());
+        while (!last.empty()) {
+            std::pop_heap(last.begin(), last.end());
+            const Ended one = last.back();
+            last.pop_back();
+            explain(one.thread, one.wait);
+            if (one.wait == 0) continue;
+            last.push_back(ended(one.thread, one.wait - 1));
+            std::push_heap(last.begin(), last.end());
+        }
+        for (const auto& [key, delay] : delays_) out_.rows.push_back(delay);
+        std::sort(out_.rows.begin(), out_.rows.end(), [](const Delay& a, const Delay& b) {
+            return a.short_term_s + a.long_term_s > b.short_term_s + b.long_term_s;
+        });
+        return std::move(out_);
+    }
+
+  private:
+    struct Ended {
+        std::int64_t end_ns;
+        std::int32_t thread;
+        std::uint32_t wait;
+        bool operator<(const Ended& other) const {
+            return std::tie(end_ns, thread) < std::tie(other.end_ns, other.thread);
+        }
+    };
+    Ended ended(std::int32_t number, std::uint32_t index) const {
+        const OfThread& thread = thread_of(awaited_, number);
+        const Wait& wait = thread.waits[index];
+        const std::int64_t begin_ns = thread.thread->at(wait.event).begin_ns;
+        return {begin_ns + static_cast<std::int64_t>(static_cast<double>(wait.seconds) / ns), number, index};
+    }
+
+    void explain(std::int32_t number, std::uint32_t index) {
+        const OfThread& waiter = thread_of(awaited_, number);
+        const Wait& wait = waiter.waits[index];
+        const double waited_s = wait.seconds;
+        const double cost_s = inherited_[static_cast<std::size_t>(number)][index];
+        out_.waiting_s += waited_s;
+        const OfThread& late = thread_of(awaited_, wait.begun_by.thread);
+        const Spent own = spent(waiter, wait.event, late);
+        const Spent& others = spent_by_late(late, wait.begun_by, waiter);
+        double delayed_s = 0;
+        for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
+        const double sum_s = delayed_s + others.waiting_s;
+        if (sum_s <= 0) {
+            out_.unexplained_s += waited_s + cost_s;
+            return;
+        }
+        const double rate = waited_s / sum_s, long_rate = cost_s / sum_s;
+        for (std::size_t i = 0; i < others.rows.size(); ++i) {
+            const auto& [where, time_s] = others.rows[i];
+            const double delay_s = std::max(0.0, time_s - own.at(where));
+            if (delay_s <= 0) continue;
+            Delay& row = row_of(i, where, late.process);
+            row.delayed_s += delay_s;
+            row.short_term_s += rate * delay_s;
+            row.long_term_s += long_rate * delay_s;
+            // Of all that waited for the same call, which come one after the other, the longest counts.
+            const double share_s = rate * delay_s;
+            double& counted_s = cached_rows_[i].second;
+            if (share_s > counted_s) row.removable_s += share_s - std::exchange(counted_s, share_s);
+        }
+        out_.short_term_s += rate * delayed_s;
+        auto& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
+        for (std::size_t w = others.first_wait; w < others.behind_waits; ++w)
+            inherits[w] += (rate + long_rate) * static_cast<double>(late.waits[w].seconds);
+    }
+
+    /// All that wait for one call have mostly the same interval of it.
+    const Spent& spent_by_late(const OfThread& late, const At& at, const OfThread& waiter) {
+        // With messages the interval depends on the waiter.
+        const bool is_group = roles_.is_collective_event(late.thread->at(at.event));
+        if (is_group && at.thread == cached_at_.thread && at.event == cached_at_.event) return cached_;
+        cached_ = spent(late, at.event, waiter);
+        cached_rows_.assign(cached_.rows.size(), {nullptr, 0.0});
+        cached_at_ = is_group ? at : At{};
+        return cached_;
+    }
+
+    /// The delay of a row of `cached_`.
+    Delay& row_of(std::size_t index, const Where& where, std::int32_t process) {
+        Delay*& row = cached_rows_[index].first;
+        if (row) return *row;
+        row = &delays_[{where, process}];
+        row->function = where.function;
+        row->path = where.path;
+        row->in_call = where.in_call;
+        row->process = process;
+        return *row;
+    }
+
+    /// From the last synchronisation with the other one to the begin of `event`.
+    Spent spent(const OfThread& thread, std::uint32_t event, const OfThread& other) {
+        Spent out;
+        auto wait = std::lower_bound(thread.waits.begin(), thread.waits.end(), event,
+                                     [](const Wait& one, std::uint32_t value) { return one.event < value; });
+        out.behind_waits = static_cast<std::size_t>(wait - thread.waits.begin());
+        Event behind = thread.thread->at(event);
+        std::size_t looked_at = 0;
+        for (std::size_t i = event; i-- > 0 && looked_at < most_events; ++looked_at) {
+            const Event call = thread.thread->at(i);
+            if (call.is_request) continue;
+            const bool is_first = roles_.kind(call) == Kind::init || call.end_ns <= awaited_.begin_ns;
+            out.add({behind.function, behind.path, false},
+                    seconds(std::max(call.end_ns, awaited_.begin_ns), behind.begin_ns));
+            if (is_first) break;
+            double waited_s = 0;
+            if (wait != thread.waits.begin() && (wait - 1)->event == i) {
+                --wait;
+                waited_s = wait->seconds;
+            }
+            const Met met = meet_in(call, thread, i, other);
+            out.add({call.function, call.path, true}, seconds(call.begin_ns, call.end_ns) - waited_s);
+            // Of the first synchronisation only what came after it: both may have met at its begin, by a message,
+            // before it waited for somebody else.
+            const bool waited_first =
+                met == Met::all ||
+                thread_of(awaited_, waited_s > 0 ? wait->begun_by.thread : 0).process == other.process;
+            if (met != Met::no && waited_s > 0 && waited_first) {
+                ++wait;
+                break;
+            }
+            out.waiting_s += waited_s;
+            if (met != Met::no) break;
+            behind = call;
+        }
+        out.first_wait = static_cast<std::size_t>(wait - thread.waits.begin());
+        return out;
+    }
+
+    enum class Met : std::uint8_t { no, both, all };
+    /// Whether both meet in a call, or in a request that it completes: by a message, or with others.
+    Met meet_in(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
+        const auto met = [&](const Event& event) {
+            return !meets(event, other) ? Met::no : is_collective(roles_.kind(event)) ? Met::all : Met::both;
+        };
+        Met found = met(call);
+        for (std::size_t i = index; i-- > 0 && found == Met::no;) {
+            const Event request = thread.thread->at(i);
+            if (!request.is_request) break;
+            found = met(request);
+        }
+        return found;
+    }
+
+    bool meets(const Event& event, const OfThread& other) {
+        if (event.communicator == 0) return false;
+        const Kind kind = roles_.kind(event);
+        if (kind == Kind::barrier || kind == Kind::all_to_all)
+            return roles_.is_collective_event(event) && roles_.rank_in(other.process, event.communicator) >= 0;
+        if (kind == Kind::send || kind == Kind::receive)
+            return roles_.process_of(event.communicator, event.peer) == other.process;
+        return false;
+    }
+
+    /// Longer intervals are cut: two that never met are no reason to look through all their calls for each wait.
+    static constexpr std::size_t most_events = 10'000;
+    Roles roles_;
+    const Awaited& awaited_;
+    std::vector<std::vector<double>> inherited_;  ///< by thread and wait
+    std::map<std::pair<Where, std::int32_t>, Delay> delays_;
+    Spent cached_;
+    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
+    At cached_at_;
+    Delays out_;
+};
+
+}  // namespace
+
+CriticalPath critical_path(const Trace& trace, const Awaited& awaited) { return Walk(trace, awaited).run(); }
+
+Delays delay_costs(const Trace& trace, const Awaited& awaited) { return DelayCosts(trace, awaited).run(); }
+
+double time_without(const Trace& trace, const Delay& delay) {
+    const Roles roles(trace);
+    double whole_s = 0;
+    for (const TracedThread& thread : trace.processes[static_cast<std::size_t>(delay.process)].threads) {
+        std::int64_t before_ns = -1;
+        thread.for_each([&](const Event& call) {
+            if (call.is_request) return;
+            const bool is_it = call.function == delay.function && call.path == delay.path;
+            if (is_it && delay.in_call) whole_s += seconds(call.begin_ns, call.end_ns);
+            if (is_it && !delay.in_call && before_ns >= 0) whole_s += seconds(before_ns, call.begin_ns);
+            before_ns = call.end_ns;
+        });
+    }
+    Changes changes;
+    changes.shorter = {delay.process, delay.function, delay.path, delay.in_call,
+                       whole_s > 0 ? std::max(0.0, 1 - delay.removable_s / whole_s) : 1};
+    return replay(trace, changes).time_s;
+}
+
+}  // namespace palmette::trace

@@ -1,0 +1,197 @@
+"""What `palmette what-if` expects of other algorithms and placements, against the same program simulated with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.record.causes import causes_of
+from palmette.record.findings import findings_of, trace_files
+from palmette.record.machine import seats_of
+from palmette.record.reading import Job, read_job
+from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
+from palmette.simulate import cluster, simgrid
+from palmette.simulate.job import make_job
+from palmette.simulate.platform import platform_xml
+from palmette.simulate.run import UNDERNEATH
+from planted import BUILD
+
+from .conftest import VALUES
+
+PROGRAM = BUILD / "tests" / "mpi" / "steps.smpi"
+SPEC = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
+RANKS = 16
+FASTER = "3leaf@100Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
+ROUNDS = 4
+Simulated = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """Return the recording of the program with algorithms on a placement, each simulated once."""
+    jobs: dict[tuple[object, ...], Job] = {}
+
+    def simulate(collective: str, size: int, halo: int, placement: str, spec: str = SPEC, **forced: str) -> Job:
+        key = (collective, size, halo, placement, spec, *forced.items())
+        if key not in jobs:
+            bed = cluster.prepared(cluster.from_spec(spec), VALUES, 1.0)
+            assert PROGRAM.is_file(), f"{PROGRAM} isn't built: run `make simulate`"
+            folder = tmp_path_factory.mktemp("steps")
+            (folder / "calls").mkdir()
+            for where in (folder, folder / "calls"):
+                (where / "topology.json").write_text(json.dumps(bed.topology.to_json()), encoding="utf-8")
+            (folder / "platform.xml").write_text(platform_xml(bed.topology, VALUES, bed.mesh), encoding="utf-8")
+            seats = make_job(bed, placement, RANKS).seats
+            (folder / "hosts").write_text("".join(f"{host}\n" for host in seats), encoding="utf-8")
+            ended = simgrid.start(
+                smpirun, folder, RANKS, PROGRAM, simgrid.configuration(VALUES, UNDERNEATH),
+                [collective, str(size), str(halo), str(ROUNDS)],
+                {
+                    "PALMETTE_TRACE": str(folder / "calls"), "PALMETTE_SIMULATED_PROGRAM": str(PROGRAM),
+                    "PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_SERVE_AFTER": "0",
+                    "PALMETTE_ENABLE": "1" if forced else "0",
+                    **{f"PALMETTE_{name.upper()}": spec for name, spec in forced.items()},
+                }, cpu_limit_s=60,
+            )  # fmt: skip
+            assert not ended.trouble, ended.errors
+            jobs[key] = read_job(folder / "calls")
+        return jobs[key]
+
+    return simulate
+
+
+def time_of(job: Job) -> float:
+    found = _core.causes_of(trace_files(job))
+    assert found.measured.time_s == pytest.approx(found.measured.measured_s, rel=1e-3)
+    return found.measured.measured_s
+
+
+def expected_s(job: Job, wanted: Wanted) -> float:
+    seats, missing = seats_of(job)
+    assert seats is not None and not missing
+    found = with_changes(job, seats, wanted)
+    assert found.notes == []
+    assert found.range_s[0] <= found.expected_s <= found.range_s[1]
+    return found.expected_s
+
+
+def placed(job: Job, form: str) -> Wanted:
+    return Wanted(job=_core.Job(_core.Machine.from_file(str(job.folder / "topology.json")), form, RANKS))
+
+
+@pytest.mark.parametrize(
+    ("collective", "size", "was", "now"),
+    [
+        ("allgather", 16384, "ring", "linear"), ("allgather", 16384, "ring", "recursive_doubling"),
+        ("allgather", 16384, "bruck", "ring"), ("bcast", 262144, "linear", "k_nomial"),
+        ("bcast", 262144, "k_nomial", "node_pieces"), ("allreduce", 262144, "ring", "recursive_doubling"),
+    ],
+)  # fmt: skip
+def test_other_algorithms_take_what_is_expected(
+    simulated: Simulated, collective: str, size: int, was: str, now: str
+) -> None:
+    job = simulated(collective, size, 0, "block", **{collective: was})
+    real_s = time_of(simulated(collective, size, 0, "block", **{collective: now}))
+    found_s = expected_s(job, Wanted({collective: now}))
+    print(f"{collective} {was} -> {now}: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
+    assert found_s == pytest.approx(real_s, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("cyclic", "block"), ("block", "cyclic"), ("cyclic", "random:1"), ("random:2", "block")]
+)
+def test_other_placements_take_what_is_expected(simulated: Simulated, was: str, now: str) -> None:
+    job = simulated("none", 0, 60000, was)
+    real_s = time_of(simulated("none", 0, 60000, now))
+    found_s = expected_s(job, placed(job, now))
+    print(f"{was} -> {now}: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
+    assert found_s == pytest.approx(real_s, rel=0.25)
+
+
+def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated) -> None:
+    job = simulated("none", 0, 60000, "random:2")
+    seats, _ = seats_of(job)
+    assert seats is not None
+    hosts = "hosts=" + ",".join(seats.job.host_of(place) for place in auto_placement(job, seats).order)
+    real_s, was_s = time_of(simulated("none", 0, 60000, hosts)), time_of(job)
+    assert real_s < 0.8 * was_s
+    found_s = expected_s(job, placed(job, hosts))
+    print(f"auto: {was_s:.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
+    assert found_s == pytest.approx(real_s, rel=0.25)
+
+
+def test_another_network_gives_what_is_expected(simulated: Simulated) -> None:
+    job, other = simulated("none", 0, 60000, "cyclic"), simulated("none", 0, 60000, "cyclic", FASTER)
+    machine = _core.Machine.from_file(str(other.folder / "topology.json"))
+    found_s, real_s = expected_s(job, Wanted(job=_core.Job(machine, "cyclic", RANKS))), time_of(other)
+    print(f"faster: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
+    assert found_s == pytest.approx(real_s, rel=0.25)
+
+
+def test_nothing_that_is_known_is_quicker_than_bounds(simulated: Simulated) -> None:
+    job = simulated("allgather", 16384, 0, "block", allgather="ring")
+    seats, _ = seats_of(job)
+    ideal, bound = (with_costs(job, seats, which) for which in ("ideal", "bound"))
+    assert 0 < ideal.expected_s < bound.expected_s < bound.time_s
+    for other in ("linear", "bruck", "recursive_doubling"):
+        assert bound.expected_s < time_of(simulated("allgather", 16384, 0, "block", allgather=other))
+
+
+def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
+    """Cyclic placement fills the switches' uplinks: what is lost is the network's."""
+    job = simulated("none", 0, 60000, "cyclic")
+    seats, _ = seats_of(job)
+    assert seats is not None
+    findings = findings_of(job, seats)
+    causes = causes_of(job, findings, seats)
+    assert causes.network is not None and causes.software is not None
+    assert causes.software > 0.9 > 0.2 > causes.network
+    assert causes.network * causes.software == pytest.approx(causes.transfer)
+    assert with_costs(job, seats, "bound").expected_s > 0.9 * time_of(job)
+    # A poor algorithm fills links, too: that is the software's.
+    job = simulated("bcast", 262144, 0, "block", bcast="linear")
+    causes = causes_of(job, findings_of(job, seats), seats)
+    assert causes.network is not None and causes.software is not None
+    assert causes.software < 0.2
+
+
+def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable[..., Any]) -> None:
+    job = simulated("bcast", 262144, 0, "block", bcast="linear")
+    told = json.loads(palmette("report", job.folder, "--json").out)
+    (one,) = (one for one in told["findings"] if one["kind"] == "long_call")
+    assert one["gain"] > 0.5 and "the run is expected to take" in one["sentence"]
+    command = one["next"].split()[1:]
+    assert command[0] == "what-if" and command[3].startswith("bcast=")
+    found = json.loads(palmette(*command, "--json").out)
+    assert found["gain"] == pytest.approx(one["gain"])
+
+
+def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[..., Any]) -> None:
+    job = simulated("allgather", 16384, 0, "block", allgather="ring")
+    told = palmette("what-if", job.folder, "--force", "allgather=linear")
+    assert told.status == 0, told.err
+    found = json.loads(palmette("what-if", job.folder, "--force", "allgather=linear", "--json").out)
+    assert found["expected_s"] == pytest.approx(expected_s(job, Wanted({"allgather": "linear"})))
+    assert _core.format_duration(found["expected_s"]) in told.out
+    assert not [line for line in told.out.splitlines() if len(line) > 80 and str(job.folder) not in line]
+    assert found["next"].startswith("palmette run") and "--force allgather=linear" in found["next"]
+    assert {row["function"] for row in found["calls"]} == {"MPI_Allgather"}
+
+
+def test_the_command_writes_the_placement_that_it_finds(
+    simulated: Simulated, palmette: Callable[..., Any], tmp_path: Path
+) -> None:
+    job, hosts = simulated("none", 0, 60000, "cyclic"), tmp_path / "hosts"
+    told = palmette("what-if", job.folder, "--placement", "auto", "--write", f"hydra={hosts}", "--json")
+    assert told.status == 0, told.err
+    found = json.loads(told.out)
+    assert found["gain"] > 0.2 and f"mpiexec $(cat {hosts})" in found["next"]
+    assert hosts.read_text(encoding="utf-8").startswith("-hosts h")
+    assert "method" in found["notes"][0]
+    other = palmette("what-if", job.folder, "--topology", job.folder / "topology.json")
+    assert other.status == 0 and "0% less" in other.out
