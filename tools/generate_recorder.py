@@ -127,6 +127,9 @@ def _payload(p: Prototype) -> list[str]:
             in_place = "if (sendbuf != MPI_IN_PLACE) " if counts == "sendcounts" and "sendbuf" in have else ""
             local = "true" if counts == "recvcounts" else "false"
             return [f"{in_place}call.bytes_of_list({counts}, {kind}, comm, {local});"]
+    if "sendtypes" in have and "eighbor" not in p.name:
+        counts = "sendcounts" if "sendcounts" in have else "sendcnts"  # the simulator's header
+        return [f"if (sendbuf != MPI_IN_PLACE) call.bytes_of_lists({counts}, sendtypes, comm);"]
     return []
 
 
@@ -359,7 +362,10 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
             continue
         if not re.search(rf"\b{q.name}\b", used):
             continue
-        typed += f"            const auto {q.name} = {fortran_argument(q.type, f'w{i}')};\n"
+        value = fortran_argument(q.type, f"w{i}")
+        if q.type.startswith("const MPI_Datatype"):
+            value = f"FortranTypes(reinterpret_cast<const MPI_Fint*>(w{i}))"
+        typed += f"            const auto {q.name} = {value};\n"
     lines = "".join(f"            {line}\n" for line in inside)
     done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
     done = done.replace("ierror", f"w{len(p.parameters)}")

@@ -3,7 +3,7 @@
 //     steps COLLECTIVE BYTES HALO ROUNDS
 //
 // In each round all compute, the ranks differently long; send HALO bytes to each of four neighbours of a grid four
-// ranks wide; and call MPI_Allgather, MPI_Bcast, MPI_Alltoall, MPI_Allreduce or none with BYTES.
+// ranks wide; and call MPI_Allgather, MPI_Bcast, MPI_Alltoall, MPI_Alltoallw, MPI_Allreduce or none with BYTES.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -52,11 +52,16 @@ void exchange(int rank, int size, int bytes, std::vector<char>& memory) {
     const int halo = std::atoi(argv[3]);
     const int rounds = std::atoi(argv[4]);
     // Of all ranks, where there are blocks of each.
-    const bool of_all = collective == "allgather" || collective == "alltoall";
+    const bool of_all = collective == "allgather" || collective.starts_with("alltoall");
     const auto whole = static_cast<std::size_t>(of_all ? size : 1) * static_cast<std::size_t>(bytes + 8);
     std::vector<char> in(whole);
     std::vector<char> out(whole);
     std::vector<char> memory(2 * neighbours * static_cast<std::size_t>(halo + 1));
+    const auto p = static_cast<std::size_t>(size);
+    const std::vector<int> counts(p, bytes);
+    const std::vector<MPI_Datatype> types(p, MPI_CHAR);
+    std::vector<int> displacements(p);
+    for (std::size_t r = 0; r < p && of_all; ++r) displacements[r] = static_cast<int>(r) * bytes;
     for (int i = 0; i < rounds; ++i) {
         usleep(static_cast<useconds_t>(2000 + 500 * ((rank + i) % 4)));
         if (halo > 0) exchange(rank, size, halo, memory);
@@ -65,6 +70,9 @@ void exchange(int rank, int size, int bytes, std::vector<char>& memory) {
         if (collective == "bcast") MPI_Bcast(in.data(), bytes, MPI_CHAR, 3, MPI_COMM_WORLD);
         if (collective == "alltoall")
             MPI_Alltoall(in.data(), bytes, MPI_CHAR, out.data(), bytes, MPI_CHAR, MPI_COMM_WORLD);
+        if (collective == "alltoallw")
+            MPI_Alltoallw(in.data(), counts.data(), displacements.data(), types.data(), out.data(), counts.data(),
+                          displacements.data(), types.data(), MPI_COMM_WORLD);
         if (collective == "allreduce")
             MPI_Allreduce(in.data(), out.data(), bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }

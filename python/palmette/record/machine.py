@@ -115,6 +115,8 @@ _FOR_ALL = ("alltoall", "reduce_scatter_block")
 """Their calls' bytes are those of all blocks together."""
 _ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
 """Collectives whose blocks are of one size, so that a rank's call tells all."""
+_EXCHANGES = ("alltoallv", "alltoallw")
+"""The bytes of a rank's call are all that it sends."""
 
 
 @dataclass
@@ -132,6 +134,12 @@ class Limits:
         if name not in _ALIKE:
             return None
         return _core.collective_of(name), bytes_of_call // len(ranks) if name in _FOR_ALL else bytes_of_call
+
+    def as_if_alike(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
+        """Return an exchange as one whose blocks are as long as the mean of one rank's; None for other functions."""
+        if plain_collective(function) not in _EXCHANGES:
+            return None
+        return "alltoall", bytes_of_call // len(ranks)
 
     def seconds(self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int) -> float:
         """Return the least time of such a call; 0: nothing is known."""

@@ -33,6 +33,10 @@ MOST_STEPS = 3_000_000
 MOST_ROWS = 8
 MOST_PLACED = 4096
 """Ranks whose matrix of messages still fits into memory."""
+MOST_QUICK_S = 1e-9
+"""For bounds of what stays inside of a node."""
+SHARED = 1e6
+"""More than any exchange takes by its bound: then its time changes by their ratio, and not by their difference."""
 MPI = "mpi"
 """For an algorithm: the MPI's own."""
 
@@ -183,6 +187,7 @@ class _Prices:
         self._now = Limits(new)
         self._costs: dict[int, _core.Costs] = {}
         self._kept: dict[str, dict[str, None]] = defaultdict(dict)
+        self._alike: dict[str, None] = {}
 
     def __call__(
         self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
@@ -194,6 +199,8 @@ class _Prices:
         if not name or not touched:
             return as_it_was
         what = self._was.collective(function, ranks, size)
+        if what is None and (what := self._was.as_if_alike(function, ranks, size)) is not None:
+            self._alike[function] = None
         if what is None:
             return self._keep("blocks of different lengths", function, as_it_was)
         collective, block = what
@@ -207,9 +214,12 @@ class _Prices:
                 return as_it_was
             # Which algorithm it is isn't known: as the bounds' ratio.
             bounds = [_core.bound(one, collective, block, root).seconds for one in (now, was)]
-            if min(bounds) <= 0:
+            if max(bounds) <= 0:
                 return self._keep("how the MPI's own collectives travel isn't known", function, as_it_was)
-            return bounds[0], bounds[1]
+            if function in self._alike:
+                # Those of other rows or columns of a grid travel at the same time, on the same links: a multiple.
+                bounds = [max(MOST_QUICK_S, seconds) * SHARED for seconds in bounds]
+            return bounds[0], max(MOST_QUICK_S, bounds[1])
         if spec == algorithm and self._wanted.job is None:
             return as_it_was
         seconds = self._predicted(now, collective, spec, root, block)
@@ -218,8 +228,9 @@ class _Prices:
         return seconds, (self._predicted(was, collective, algorithm, root, block) or 0.0) if algorithm else 0.0
 
     def notes(self) -> list[str]:
-        """Return what keeps its time, and why."""
-        return [f"{', '.join(functions)}: {why}; as measured" for why, functions in self._kept.items()]
+        """Return what was assumed, and what keeps its time and why."""
+        told = [f"{', '.join(self._alike)}: as if all blocks were as long as the mean"] if self._alike else []
+        return told + [f"{', '.join(functions)}: {why}; as measured" for why, functions in self._kept.items()]
 
     def _keep(self, why: str, function: str, price: tuple[float, float]) -> tuple[float, float]:
         self._kept[why][function] = None

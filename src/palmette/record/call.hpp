@@ -57,6 +57,14 @@ class Call {
         for (int r = 0; r < ranks; ++r) sum += counts[r];
         bytes(sum, type);
     }
+    /// The same, one type for each rank besides.
+    template <class Count, class Types>
+    void bytes_of_lists(const Count* counts, const Types& types, MPI_Comm comm) {
+        if (counts == nullptr) return;
+        const int ranks = ranks_of(comm, false);
+        for (int r = 0; r < ranks; ++r)
+            if (counts[r] > 0) bytes(counts[r], types[r]);
+    }
     /// Peer of a message, or root of a collective.
     void with(int peer, int tag) {
         peer_ = peer;

@@ -83,6 +83,15 @@ class FortranRequests {
   private:
     const MPI_Fint* list_;
 };
+/// Types that are asked for only where something is sent: in place there may be nothing behind the list.
+class FortranTypes {
+  public:
+    explicit FortranTypes(const MPI_Fint* list) : list_(list) {}
+    MPI_Datatype operator[](int i) const { return PMPI_Type_f2c(list_[i]); }
+
+  private:
+    const MPI_Fint* list_;
+};
 using interpose::fortran::first_index;
 /// Fortran's statuses lie in memory as C's do.
 inline const MPI_Status* filled_fortran(const MPI_Fint* status) {

@@ -109,7 +109,7 @@ def test_a_trace_holds_calls_and_requests_one_by_one(mpi: Mpi) -> None:
             if call.is_request and call.function != "MPI_Sendrecv":  # that is its receive
                 assert min(abs(call.begin_real_ns + call.seconds * 1e9 - wait) for wait in waits) < 1000
         world = [call for call in calls if call.communicator == 1 and call.instance]
-        assert [call.instance for call in world if not call.is_request] == list(range(1, 1 + 2 * 7))
+        assert [call.instance for call in world if not call.is_request] == list(range(1, 1 + 2 * 8))
         assert {call.peer for call in world if call.function == "MPI_Bcast"} == {0}
 
 

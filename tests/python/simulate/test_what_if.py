@@ -113,6 +113,21 @@ def test_other_placements_take_what_is_expected(simulated: Simulated, was: str, 
     assert found_s == pytest.approx(real_s, rel=0.25)
 
 
+def test_exchanges_change_as_their_bounds_do(simulated: Simulated) -> None:
+    """The MPI's own, with a count and a type for each block, on uplinks twice as fast."""
+    job, other = simulated("alltoallw", 16384, 0, "cyclic"), simulated("alltoallw", 16384, 0, "cyclic", FASTER)
+    machine = _core.Machine.from_file(str(other.folder / "topology.json"))
+    seats, _ = seats_of(job)
+    assert seats is not None
+    found = with_changes(job, seats, Wanted(job=_core.Job(machine, "cyclic", RANKS)))
+    print(
+        f"alltoallw: {time_of(job):.4f}, expected {found.expected_s:.4f}, {found.expected_s / time_of(other) - 1:+.1%}"
+    )
+    assert found.expected_s < 0.7 * time_of(job)
+    assert found.expected_s == pytest.approx(time_of(other), rel=0.25)
+    assert found.notes == ["MPI_Alltoallw: as if all blocks were as long as the mean"]
+
+
 def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated) -> None:
     job = simulated("none", 0, 60000, "random:2")
     seats, _ = seats_of(job)
