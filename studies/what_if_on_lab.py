@@ -1,19 +1,22 @@
 """What `palmette what-if` expects of changes, against the same program run with them on an emulated cluster.
 
-    .venv/bin/python studies/what_if_on_lab.py
+    .venv/bin/python studies/what_if_on_lab.py [--python PYTHON] [--write SAMPLES.json]
 
-As root; wants `make build` and an otherwise idle machine. tests/mpi/steps.cpp is recorded on 16 ranks, and each change
-is expected from that recording, then run. Prints a line for each, and the median error.
+As root; wants `make build` and an otherwise idle machine. Programs are recorded on 16 ranks, and each change is
+expected from that recording, then run: tests/mpi/steps.cpp, and with a PYTHON that has mpi4py, mpi4py-fft, shift-fft
+and scipy the FFTs and the tomography of examples/. Prints a row of Markdown for each change, and what the errors are.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
+from statistics import median, quantiles
 
 from palmette import _core
 from palmette.lab import Lab
@@ -24,34 +27,79 @@ from palmette.record.machine import seats_of
 from palmette.record.reading import Job, read_job
 from palmette.record.what_if import Wanted, auto_placement, with_changes
 
+ROOT = Path(__file__).resolve().parents[1]
 SPEC = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
-PROGRAM = Path(__file__).resolve().parents[1] / "build" / "release" / "tests" / "mpi" / "steps.mpich"
+STEPS = str(ROOT / "build" / "release" / "tests" / "mpi" / "steps.mpich")
+FFT, TOMOGRAPHY = ROOT / "examples" / "fft", ROOT / "examples" / "tomography"
+PYTHON = "python"
+"""Stands for --python."""
 AUTO = "auto"
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A run, and what is changed: algorithms by collective, or placements."""
 
-    collective: str
-    size: int
-    halo: int
+    name: str
+    words: tuple[str, ...]
     placement: str
     force: dict[str, str]
     changes: tuple[dict[str, str] | str, ...]
 
 
+def steps(collective: str, size: int, halo: int) -> tuple[str, ...]:
+    """Return the words that start six rounds of it."""
+    return STEPS, collective, str(size), str(halo), "6"
+
+
 CASES = (
-    Case("allgather", 16384, 0, "block", {"allgather": "ring"},
+    Case("allgather of 16 KB", steps("allgather", 16384, 0), "block", {"allgather": "ring"},
          tuple({"allgather": spec} for spec in ("linear", "recursive_doubling", "bruck"))),
-    Case("bcast", 262144, 0, "block", {"bcast": "linear"}, ({"bcast": "k_nomial"}, {"bcast": "node_pieces"})),
-    Case("allreduce", 262144, 0, "random:1", {"allreduce": "recursive_doubling"}, ({"allreduce": "ring"}, "block")),
-    Case("none", 0, 60000, "cyclic", {}, ("block", "random:1", AUTO)),
-    Case("allgather", 8192, 30000, "random:2", {"allgather": "ring:order=rank"},
-         ("block", "cyclic", {"allgather": "ring"})),
+    Case("bcast of 256 KB", steps("bcast", 262144, 0), "block", {"bcast": "linear"},
+         ({"bcast": "k_nomial"}, {"bcast": "node_pieces"})),
+    Case("allreduce of 256 KB", steps("allreduce", 262144, 0), "random:1", {"allreduce": "recursive_doubling"},
+         ({"allreduce": "ring"}, "block")),
+    Case("halo of 60 KB", steps("none", 0, 60000), "cyclic", {}, ("block", "random:1", AUTO)),
+    Case("allgather of 8 KB, halo of 30 KB", steps("allgather", 8192, 30000), "random:2",
+         {"allgather": "ring:order=rank"}, ("block", "cyclic", {"allgather": "ring"})),
+    Case("FFT in a grid, vortex.py 64 1", (PYTHON, str(FFT / "vortex.py"), "64", "1"), "random:1", {},
+         ("block", "cyclic")),
+    Case("FFT in slabs, slab.py", (PYTHON, str(FFT / "slab.py")), "random:1", {"alltoall": "linear"},
+         ({"alltoall": "leaders"}, "block")),
+    Case("tomography, reconstruct.py",
+         (PYTHON, str(TOMOGRAPHY / "reconstruct.py"), "--by", "allreduce", "--cells", "64", "--slices", "2",
+          "--iterations", "5"),
+         "random:1", {"allreduce": "recursive_doubling"}, ({"allreduce": "ring"}, {"allreduce": "rabenseifner"})),
 )  # fmt: skip
 
 
-def run(lab: Lab, folder: Path, case: Case, placement: str, force: Mapping[str, str]) -> Job:
+@dataclass(frozen=True)
+class Sample:
+    """A change, in seconds of the program between MPI_Init and MPI_Finalize."""
+
+    program: str
+    recorded: str
+    changed: str
+    recorded_s: float
+    expected_s: float
+    range_s: tuple[float, float]
+    then_s: float
+
+    @property
+    def error(self) -> float:
+        """Of the expected time, relative to what came out."""
+        return self.expected_s / self.then_s - 1
+
+    @property
+    def row(self) -> str:
+        """A row of the table."""
+        times = [self.recorded_s, self.expected_s, *self.range_s, self.then_s]
+        was, now, low, high, then = map(_core.format_duration, times)
+        changed = f"| {self.program} | {self.recorded} | {self.changed} | {was} | {now} | {low} to {high} |"
+        return f"{changed} {then} | {100 * self.error:+.0f} % |"
+
+
+def run(lab: Lab, folder: Path, words: tuple[str, ...], placement: str, force: Mapping[str, str]) -> Job:
     """Run and record the program."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -60,10 +108,9 @@ def run(lab: Lab, folder: Path, case: Case, placement: str, force: Mapping[str, 
         "LD_PRELOAD": ":".join(map(str, preload)), "PALMETTE_TRACE": str(folder), "PALMETTE_SERVE_AFTER": "0",
         "PALMETTE_TOPOLOGY": str(lab.topology_path), "PALMETTE_ENABLE": "1" if force else "0",
     } | {f"PALMETTE_{name.upper()}": spec for name, spec in force.items()}  # fmt: skip
-    words = [str(PROGRAM), case.collective, str(case.size), str(case.halo), "6"]
-    done = lab.run(words, mpi="mpich", env=settings, placement=placement, capture=True, timeout_s=120)
+    done = lab.run(list(words), mpi="mpich", env=settings, placement=placement, capture=True, timeout_s=300)
     if done.returncode:
-        raise SystemExit(f"{case}: status {done.returncode}\n{done.stderr}")
+        raise SystemExit(f"{' '.join(words)}: status {done.returncode}\n{done.stderr}")
     shutil.copy(lab.topology_path, folder / "topology.json")
     return read_job(folder)
 
@@ -73,12 +120,30 @@ def time_of(job: Job) -> float:
     return _core.causes_of(trace_files(job)).measured.measured_s
 
 
+def told(force: Mapping[str, str], placement: str) -> str:
+    """Return a run's settings in a few words."""
+    return ", ".join(
+        [*(f"`{spec}`" for spec in force.values()), "best that is found" if placement == AUTO else placement]
+    )
+
+
 def main() -> None:
     """Record, expect, run."""
-    errors = []
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", help="runs the FFTs and the tomography; they are left out without it")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="all samples, as JSON")
+    asked = parser.parse_args()
+    samples: list[Sample] = []
+    print(
+        "| program | recorded | changed to | run time | expected | range | then | error |\n"
+        "|---|---|---|---|---|---|---|---|"
+    )
     with tempfile.TemporaryDirectory() as temporary, Lab.up(SPEC, name=free_lab_name("what-if")) as lab:
         for case in CASES:
-            job = run(lab, Path(temporary) / "recorded", case, case.placement, case.force)
+            if PYTHON in case.words and not asked.python:
+                continue
+            words = tuple(asked.python if word == PYTHON else word for word in case.words)
+            job = run(lab, Path(temporary) / "recorded", words, case.placement, case.force)
             seats, _ = seats_of(job)
             assert seats is not None
             for change in case.changes:
@@ -92,14 +157,23 @@ def main() -> None:
                     machine = _core.Machine.from_file(str(job.folder / "topology.json"))
                     wanted = Wanted(job=_core.Job(machine, placement, job.size))
                 expected = with_changes(job, seats, wanted)
-                real_s = time_of(run(lab, Path(temporary) / "changed", case, placement, force))
-                error = expected.expected_s / real_s - 1
-                errors.append(abs(error))
-                times = [expected.time_s, expected.expected_s, *expected.range_s, real_s]
-                was, now, low, high, then = map(_core.format_duration, times)
-                print(f"{case.collective} {case.size}, halo {case.halo}, {case.placement}, {case.force}: {was}")
-                print(f"  {change}: expected {now} ({low} to {high}), then {then}, {error:+.0%}", flush=True)
-    print(f"{len(errors)} changes: median error {median(errors):.0%}, largest {max(errors):.0%}")
+                then_s = time_of(run(lab, Path(temporary) / "changed", words, placement, force))
+                changed = told(change, case.placement) if isinstance(change, dict) else told(case.force, change)
+                samples.append(
+                    Sample(case.name, told(case.force, case.placement), changed, expected.time_s, expected.expected_s,
+                           expected.range_s, then_s)
+                )  # fmt: skip
+                print(samples[-1].row, flush=True)
+    errors = [abs(sample.error) for sample in samples]
+    right = sum((s.expected_s < s.recorded_s) == (s.then_s < s.recorded_s) for s in samples)
+    within = sum(sample.range_s[0] <= sample.then_s <= sample.range_s[1] for sample in samples)
+    low, _, high = quantiles(errors, n=4)
+    print(
+        f"\n{len(errors)} changes: median error {median(errors):.0%}, quartiles {low:.0%} and {high:.0%}, largest "
+        f"{max(errors):.0%}; {right} in the right direction, {within} within the range"
+    )
+    if asked.write:
+        asked.write.write_text(json.dumps([asdict(sample) for sample in samples], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

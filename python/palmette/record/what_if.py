@@ -18,6 +18,7 @@ from palmette.map.methods import Mapped, map_on_job
 from palmette.map.pattern import Pattern, pattern_of_messages
 from palmette.plan.request import about_steps, details_of
 from palmette.record.causes import missing_dependency
+from palmette.record.exchanges import Exchanges
 from palmette.record.findings import trace_files
 from palmette.record.functions import ENDS
 from palmette.record.links import busiest_s
@@ -108,6 +109,9 @@ def with_changes(job: Job, seats: Seats, wanted: Wanted) -> Expected:
     prices = _Prices(seats, wanted)
     files = trace_files(job)
     try:
+        if wanted.job is not None:
+            # Which exchanges share links is known only once all were seen.
+            _core.what_if(files, prices.note_exchange, [], [1.0])
         messages = _message_prices(files, seats, wanted.job) if wanted.job else []
         found = _core.what_if(files, prices, messages, [1.0, 1 - ERRS, 1 + ERRS])
     except _core.Error as error:
@@ -188,6 +192,8 @@ class _Prices:
         self._costs: dict[int, _core.Costs] = {}
         self._kept: dict[str, dict[str, None]] = defaultdict(dict)
         self._alike: dict[str, None] = {}
+        self._exchanges = Exchanges()
+        self._whole = (new.job, seats.job)
 
     def __call__(
         self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
@@ -217,8 +223,8 @@ class _Prices:
             if max(bounds) <= 0:
                 return self._keep("how the MPI's own collectives travel isn't known", function, as_it_was)
             if function in self._alike:
-                # Those of other rows or columns of a grid travel at the same time, on the same links: a multiple.
-                bounds = [max(MOST_QUICK_S, seconds) * SHARED for seconds in bounds]
+                shared = [self._exchanges.seconds(one, function, ranks) for one in self._whole]
+                bounds = [max(MOST_QUICK_S, seconds) * SHARED for seconds in shared]
             return bounds[0], max(MOST_QUICK_S, bounds[1])
         if spec == algorithm and self._wanted.job is None:
             return as_it_was
@@ -226,6 +232,14 @@ class _Prices:
         if seconds is None:
             return self._keep(f"{spec} can't be simulated here", function, as_it_was)
         return seconds, (self._predicted(was, collective, algorithm, root, block) or 0.0) if algorithm else 0.0
+
+    def note_exchange(
+        self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
+    ) -> tuple[float, float]:
+        """Note what the MPI exchanges with a count for each block; asked as prices are, and says: as measured."""
+        if not algorithm and (what := self._was.as_if_alike(function, ranks, size)) is not None:
+            self._exchanges.add(function, ranks, what[1])
+        return -1.0, 0.0
 
     def notes(self) -> list[str]:
         """Return what was assumed, and what keeps its time and why."""
