@@ -11,19 +11,13 @@ import pytest
 
 from palmette import _core
 from palmette.record.causes import causes_of
-from palmette.record.findings import findings_of, trace_files
+from palmette.record.findings import findings_of
 from palmette.record.machine import seats_of
-from palmette.record.reading import Job, read_job
+from palmette.record.reading import Job
 from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
-from palmette.simulate import cluster, simgrid
-from palmette.simulate.job import make_job
-from palmette.simulate.platform import platform_xml
-from palmette.simulate.run import UNDERNEATH
-from planted import BUILD
 
-from .conftest import VALUES
+from .steps import record, time_of
 
-PROGRAM = BUILD / "tests" / "mpi" / "steps.smpi"
 SPEC = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
 RANKS = 16
 FASTER = "3leaf@100Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
@@ -39,36 +33,11 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
     def simulate(collective: str, size: int, halo: int, placement: str, spec: str = SPEC, **forced: str) -> Job:
         key = (collective, size, halo, placement, spec, *forced.items())
         if key not in jobs:
-            bed = cluster.prepared(cluster.from_spec(spec), VALUES, 1.0)
-            assert PROGRAM.is_file(), f"{PROGRAM} isn't built: run `make simulate`"
-            folder = tmp_path_factory.mktemp("steps")
-            (folder / "calls").mkdir()
-            for where in (folder, folder / "calls"):
-                (where / "topology.json").write_text(json.dumps(bed.topology.to_json()), encoding="utf-8")
-            (folder / "platform.xml").write_text(platform_xml(bed.topology, VALUES, bed.mesh), encoding="utf-8")
-            seats = make_job(bed, placement, RANKS).seats
-            (folder / "hosts").write_text("".join(f"{host}\n" for host in seats), encoding="utf-8")
-            ended = simgrid.start(
-                smpirun, folder, RANKS, PROGRAM, simgrid.configuration(VALUES, UNDERNEATH),
-                [collective, str(size), str(halo), str(ROUNDS)],
-                {
-                    "PALMETTE_TRACE": str(folder / "calls"), "PALMETTE_SIMULATED_PROGRAM": str(PROGRAM),
-                    "PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_SERVE_AFTER": "0",
-                    "PALMETTE_ENABLE": "1" if forced else "0",
-                    **{f"PALMETTE_{name.upper()}": spec for name, spec in forced.items()},
-                }, cpu_limit_s=60,
-            )  # fmt: skip
-            assert not ended.trouble, ended.errors
-            jobs[key] = read_job(folder / "calls")
+            words = [collective, str(size), str(halo), str(ROUNDS)]
+            jobs[key] = record(smpirun, tmp_path_factory.mktemp("steps"), spec, RANKS, placement, words, **forced)
         return jobs[key]
 
     return simulate
-
-
-def time_of(job: Job) -> float:
-    found = _core.causes_of(trace_files(job))
-    assert found.measured.time_s == pytest.approx(found.measured.measured_s, rel=1e-3)
-    return found.measured.measured_s
 
 
 def expected_s(job: Job, wanted: Wanted) -> float:
