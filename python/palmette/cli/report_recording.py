@@ -59,6 +59,8 @@ def report(
             notes = [known] if known else []
             if causes and causes.withheld:
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
+            if causes and causes.unbounded:
+                notes.append(causes.unbounded)
             working.now("adding up links, calls and the timeline")
             links = links_of(job, seats, findings)
             found = document(job, seats, findings, notes, links, causes)
@@ -95,7 +97,7 @@ def _causes(causes: Causes) -> dict[str, Any]:
     return {
         "withheld": causes.withheld or None,
         "serialisation": causes.serialisation, "transfer": causes.transfer, "network": causes.network,
-        "software": causes.software,
+        "software": causes.software, "unbounded": causes.unbounded or None,
         "roots": [
             {
                 "rank": one.rank, "function": one.function, "place": str(one.place), "in_call": one.in_call,

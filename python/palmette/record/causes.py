@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from palmette import _core
 from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
 from palmette.record.links import busiest_s
-from palmette.record.machine import Limits, Seats
+from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
 
 MOST_OFF = 0.01
 """Of the measured time: if the replay with measured costs is off by more, nothing is said."""
+MOST_UNBOUNDED = 0.1
+"""Of what calls take besides waiting: more in collectives without a known bound, and the network's share isn't told."""
 MOST_ROOTS = 3
 LEAST_SHARE = 0.01
 MOST_CALLS = 20_000_000
@@ -75,6 +77,8 @@ class Causes:
     """What the hardware takes of it at least: None where no bound of a collective is known."""
     software: float | None = None
     """What algorithms, the MPI and contention take beyond that."""
+    unbounded: str = ""
+    """Why network and software aren't told apart."""
     withheld: str = ""
     """Why nothing of this is known."""
     roots: list[Root] = field(default_factory=list)
@@ -102,7 +106,8 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     if ideal_s > 0 and time_s > 0:
         causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
         causes.transfer = min(1.0, ideal_s / time_s)
-        if bound_s > ideal_s:
+        causes.unbounded = _without_bounds(findings) if bound_of else ""
+        if bound_s > ideal_s and not causes.unbounded:
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
     whole_s = time_s * len(found.ranks)
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
@@ -129,6 +134,24 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE
     ]
     return causes
+
+
+def _without_bounds(findings: Findings) -> str:
+    """Return which collectives take much time of which nobody knows how much they need at least, in a sentence."""
+    waits = findings.view.waits
+    whole_s = without_s = 0.0
+    functions: dict[str, None] = {}
+    for row in waits.rows:
+        seconds = row.split.excess_s + row.split.completion_s
+        whole_s += seconds
+        function = waits.functions[row.function]
+        if plain_collective(function) and not is_bounded(function) and row.split.bound_s == 0 and seconds > 0:
+            without_s += seconds
+            functions[function] = None
+    if without_s <= MOST_UNBOUNDED * whole_s:
+        return ""
+    what = f"{', '.join(functions)} need{'s' if len(functions) == 1 else ''}"
+    return f"what {what} at least isn't known: network and software aren't told apart"
 
 
 def with_causes(findings: Findings, causes: Causes) -> list[Finding]:

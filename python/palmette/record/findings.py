@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from palmette import _core
-from palmette.record.machine import Limits, Seats, plain_collective
+from palmette.record.machine import Limits, Seats, mean_block, plain_collective
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
@@ -275,7 +275,7 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
         more = f"palmette top {shlex.quote(str(job.folder))} --calls"
         if (collective := plain_collective(function)) and len(waits.ranks) > 1:
             more = f"palmette explain {collective}{where} --ranks {len(waits.ranks)}"
-            if mean := mean_bytes(job, function):
+            if mean := mean_block(function, mean_bytes(job, function), len(waits.ranks)):
                 more = f"palmette explain {collective} {mean}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found

@@ -119,6 +119,16 @@ _EXCHANGES = ("alltoallv", "alltoallw")
 """The bytes of a rank's call are all that it sends."""
 
 
+def is_bounded(function: str) -> bool:
+    """Whether a lower bound of a collective is known from a rank's call."""
+    return plain_collective(function) in _ALIKE
+
+
+def mean_block(function: str, bytes_of_call: int, ranks: int) -> int:
+    """Return the bytes of a block, as commands take them, of a rank's call among so many ranks."""
+    return bytes_of_call // ranks if plain_collective(function) in (*_FOR_ALL, *_EXCHANGES) else bytes_of_call
+
+
 @dataclass
 class Limits:
     """Lower bounds of collectives that the MPI itself did, on the job's tree: `palmette bound`'s."""

@@ -95,6 +95,10 @@ def test_exchanges_change_as_their_bounds_do(simulated: Simulated) -> None:
     assert found.expected_s < 0.7 * time_of(job)
     assert found.expected_s == pytest.approx(time_of(other), rel=0.25)
     assert found.notes == ["MPI_Alltoallw: as if all blocks were as long as the mean"]
+    # A mean is no bound, so what is the network's isn't told.
+    causes = causes_of(job, findings_of(job, seats), seats)
+    assert causes.network is None and causes.software is None
+    assert causes.unbounded.startswith("what MPI_Alltoallw needs at least isn't known")
 
 
 def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated) -> None:
