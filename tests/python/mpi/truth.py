@@ -16,7 +16,8 @@ Message = tuple[int, int, int]
 SENDS = ("MPI_Send", "MPI_Isend", "MPI_Send_init", "MPI_Sendrecv")
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Recv_init", "MPI_Sendrecv")
 COLLECTIVES = (
-    "MPI_Bcast", "MPI_Allreduce", "MPI_Gather", "MPI_Scatter", "MPI_Alltoallv", "MPI_Iallgather", "MPI_Barrier",
+    "MPI_Bcast", "MPI_Allreduce", "MPI_Gather", "MPI_Scatter", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Iallgather",
+    "MPI_Barrier",
 )  # fmt: skip
 
 
