@@ -164,7 +164,7 @@ def test_output_is_replaced_whole_or_not_at_all(palmette: Call, here: Path, monk
     assert "can't write link.csv: No space left on device; choose another place with -o" in result.err
     assert old.read_text() == "old"
     assert palmette("convert", "calls", "--to", "csv", "-o", "link.csv").status == 0
-    assert len(rows_of(old)) == 632
+    assert len(rows_of(old)) == 648
     assert link.is_symlink() and old.stat().st_mode & 0o777 == 0o640
     assert {entry.name for entry in here.iterdir()} == {"calls", "sums", "old.csv", "link.csv"}
 
@@ -176,18 +176,18 @@ def test_an_archive_replaces_an_archive(palmette: Call, here: Path) -> None:
         assert palmette("convert", "calls", "--to", "otf2", "-o", "archive", "--ranks", ranks).status == 0
         with otf2.reader.open("archive/traces.otf2") as archive:
             counts.append(sum(type(event).__name__ == "Enter" for _, event in archive.events))
-    assert counts == [480 + 4, 120 + 1]
+    assert counts == [496 + 4, 124 + 1]
     failed = palmette("convert", "calls", "--to", "otf2", "-o", "archive", "--from", "1h")
     assert failed.status == 2
     with otf2.reader.open("archive/traces.otf2") as archive:
-        assert sum(type(event).__name__ == "Enter" for _, event in archive.events) == 121
+        assert sum(type(event).__name__ == "Enter" for _, event in archive.events) == 125
     assert {entry.name for entry in here.iterdir()} == {"calls", "sums", "archive"}
 
 
 def test_json_says_how_much_was_converted(palmette: Call, here: Path) -> None:
     document = json.loads(palmette("convert", "calls", "--to", "perfetto", "-o", "x", "--json").out)
     assert document | {"in_mpi_s": 0} == {
-        "format": "perfetto", "output": "x", "ranks": 4, "calls": 480, "requests": 152, "messages": 76,
+        "format": "perfetto", "output": "x", "ranks": 4, "calls": 496, "requests": 152, "messages": 76,
         "in_mpi_s": 0, "notes": [],
     }  # fmt: skip
     assert document["in_mpi_s"] > 0
@@ -199,14 +199,14 @@ def test_a_long_conversion_says_what_makes_it_shorter(
     monkeypatch.setattr(cli, "MANY", 600)
     result = palmette("convert", "calls", "--to", "csv", "-o", "x")
     assert (result.status, result.err.count("\n")) == (0, 1)
-    assert "632 calls to read; --from, --until and --ranks take some of them" in result.err
+    assert "648 calls to read; --from, --until and --ranks take some of them" in result.err
     assert palmette("convert", "calls", "--to", "csv", "-o", "x", "--ranks", "0").err == ""
 
 
 def test_text_goes_to_a_pipe(palmette: Call, here: Path) -> None:
     result = palmette("convert", "sums", "--to", "folded", "-o", "/dev/stdout")
     assert result.status == 0
-    assert "480 calls of 4 ranks: /dev/stdout" in result.err
+    assert "496 calls of 4 ranks: /dev/stdout" in result.err
 
 
 def examples() -> list[tuple[str, str]]:
