@@ -118,13 +118,14 @@ RULES = [
     ),
     Rule("lab", "/run/palmette-lab", LONG, (("/run/palmette-lab", "$PALMETTE_LAB_STATE"),)),
     # What measures for minutes runs in small.
+    Rule("patterns", "rail --topology", LONG, (*PATTERN, ("rail", "rail:groups=2"))),
     Rule("", r"palmette bench (pattern|compose)", LONG, PATTERN),
     Rule("", r"palmette bench app", LONG, APP),
     Rule("", r"palmette bench", LONG, BENCH, (0, 1)),
     Rule("", r"palmette tune", LONG, TUNE),
     Rule("", r"palmette calibrate", LONG, CALIBRATE),
     Rule("predict", "predict_against", LONG, (("topology.json", "lab.json"),), (0, 1)),
-    Rule("predict", "studies/", LONG, ((r"--budget-min \d+", "--budget-min 0.5"),), (0, 1)),
+    Rule("predict", "studies/", LONG, ((r"--budget-min \d+", "--budget-min 1.5"),), (0, 1)),
     Rule("tuning", "studies/", LONG, (("choice_quality.py", "choice_quality.py --draw 1 --budget-min 0.5"),), (0, 1)),
     # A busy machine leaves too few pairs of some cell for a ratio: status 2.
     Rule(
