@@ -98,7 +98,8 @@ LauncherInfo info_of_slurm() {
     const std::string step = text_of("SLURM_STEP_ID");
     const int node = number_of("SLURM_NODEID");
     if (step.empty() || node < 0) return {};
-    return {base::cat("slurm ", text_of("SLURM_JOB_ID"), " ", step, " ", text_of("SLURM_RESTART_COUNT")),
+    // Several of Slurm's nodes may be one machine, where all see all markers.
+    return {base::cat("slurm ", text_of("SLURM_JOB_ID"), " ", step, " ", text_of("SLURM_RESTART_COUNT"), " ", node),
             number_of("SLURM_LOCALID"), tasks_on_node(text_of("SLURM_STEP_TASKS_PER_NODE"), node),
             number_of("SLURM_STEP_NUM_TASKS")};
 }
