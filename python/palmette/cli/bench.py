@@ -30,7 +30,7 @@ from palmette.cli.bench_place import LineCommand, Where, place_options
 from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
-from palmette.cli.common import CliError, OneName, Whole, assignment, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option, sizes_option
 from palmette.cli.duration import Seconds, duration
 from palmette.cli.group import WithSubcommands
 from palmette.lab import LabError
@@ -83,15 +83,7 @@ class BenchCommand(LineCommand, WithSubcommands):
     metavar="NAME",
     help=f"Collectives, sizes, place and targets by one name: {', '.join(SETS)}.",
 )
-@click.option(
-    "--sizes",
-    "--size",
-    "sizes",
-    cls=OneName,
-    default="64,1K,16K,64K,256K",
-    show_default=True,
-    help="Bytes a block, powers of 1024.",
-)
+@sizes_option("64,1K,16K,64K,256K", "Bytes a block, powers of 1024.")
 @click.option("--placement", "placements", help="Placements, separated by commas. [default: block,cyclic,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options(spine_delay=True)

@@ -13,7 +13,7 @@ from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import LineCommand, Where, place_options
-from palmette.cli.common import CliError, OneName, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
@@ -32,15 +32,7 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 
 @click.command("compose", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("compositions", default="broadcast,reduce")
-@click.option(
-    "--sizes",
-    "--size",
-    "sizes",
-    cls=OneName,
-    default="1M",
-    show_default=True,
-    help="Bytes of a block, or of the vector.",
-)
+@sizes_option("1M", "Bytes of a block, or of the vector.")
 @click.option(
     "--factoring", "texts", multiple=True, metavar="TEXT", help="'method=ring,tree.2 pipeline=16' (repeatable)."
 )

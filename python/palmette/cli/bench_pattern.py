@@ -13,7 +13,7 @@ from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
-from palmette.cli.common import CliError, OneName, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
 from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
@@ -29,9 +29,7 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 
 @click.command("pattern", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
-@click.option(
-    "--sizes", "--size", "sizes", cls=OneName, default="1M", show_default=True, help="Bytes a message, powers of 1024."
-)
+@sizes_option("1M", "Bytes a message, powers of 1024.")
 @click.option("--placement", "placements", help="Placements, separated by commas. [default: block]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options()

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,6 +15,8 @@ from palmette.cli.printable import printable
 from palmette.files import write_text as replace_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
 WIDTH = 80
@@ -101,6 +103,9 @@ class Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
+
+
 class OneName(click.Option):
     """An option whose help shows the first of its names: the others are what somebody may type."""
 
@@ -111,6 +116,13 @@ class OneName(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = names
+
+
+def sizes_option(default: str, help_text: str, metavar: str | None = None) -> Callable[[_Command], _Command]:
+    """Return the option for several sizes, `--sizes 64,1K`, which `--size` is taken for, too."""
+    return click.option(
+        "--sizes", "--size", "sizes", cls=OneName, default=default, show_default=True, metavar=metavar, help=help_text
+    )
 
 
 MOST = 2**31 - 1

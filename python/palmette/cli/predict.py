@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, OneName, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.job_options import JobOptions, job_options, planned_as, shared_option
 from palmette.predict.answer import Question, TooManyStepsError, answer_json, predict_all
 from palmette.predict.svg import curves_svg
@@ -17,15 +17,7 @@ EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100
 @click.command("predict", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("collectives", default="gather,scatter,allgather,bcast,reduce,allreduce")
 @job_options
-@click.option(
-    "--sizes",
-    "--size",
-    "sizes",
-    cls=OneName,
-    default="64,1K,16K,256K",
-    show_default=True,
-    help="Bytes a block, or of the vector.",
-)
+@sizes_option("64,1K,16K,256K", "Bytes a block, or of the vector.")
 @click.option(
     "--algorithm",
     "--algorithms",

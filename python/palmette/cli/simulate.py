@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from palmette import _core
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
-from palmette.cli.common import CliError, OneName, Whole, assignment, emit_json, json_option
+from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option, sizes_option
 from palmette.cli.duration import Seconds
 from palmette.cli.level_names import note_levels
 from palmette.files import write_text
@@ -52,16 +52,7 @@ MOST_RANKS = 16_384
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
 @click.option("--collectives", default="gather,allgather,allreduce", show_default=True, metavar="NAME,...")
-@click.option(
-    "--sizes",
-    "--size",
-    "sizes",
-    cls=OneName,
-    default="64,1K,16K",
-    show_default=True,
-    metavar="BYTES,...",
-    help="As in `palmette bench`.",
-)
+@sizes_option("64,1K,16K", "As in `palmette bench`.", "BYTES,...")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 @click.option("--rivals", default=",".join(SELECTORS), show_default=True, metavar="NAME,...",
               help="SimGrid's selectors, or single algorithms of its MPI.")  # fmt: skip

@@ -15,7 +15,7 @@ from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, s
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
-from palmette.cli.common import CliError, OneName, Whole, console, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import duration
 from palmette.cli.progress import Working
 from palmette.cli.tune_progress import TuneProgress
@@ -59,15 +59,7 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
     epilog="Example: palmette tune allreduce,bcast --sizes 1K,64K --budget 5min -- mpiexec -n 64",
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COLLECTIVES]")
-@click.option(
-    "--sizes",
-    "--size",
-    "sizes",
-    cls=OneName,
-    default="64,1K,16K,256K",
-    show_default=True,
-    help="Bytes a block, powers of 1024.",
-)
+@sizes_option("64,1K,16K,256K", "Bytes a block, powers of 1024.")
 @click.option(
     "--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10m; 30s at least."
 )

@@ -13,13 +13,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from palmette.cli.main import UNDER
+from palmette.cli.run_mistakes import LAUNCHERS
 from palmette.mpi.abi import ABIS
 from palmette.mpi.install import NAMES as MPIS
 
 Items = list[CompletionItem]
 Completer = Callable[[click.Context, click.Parameter, str], Items]
-
-LAUNCHERS = ("mpiexec", "mpirun", "srun", "prterun", "jsrun", "aprun")
 
 
 def _paths(kind: str, _context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:

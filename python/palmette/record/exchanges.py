@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.record.machine import groups_of_ranks
 
 
 @dataclass
@@ -58,10 +59,9 @@ class Exchanges:
 
 def _times(job: _core.Job, family: _Family) -> dict[tuple[int, ...], float]:
     found = dict.fromkeys(family.blocks, 0.0)
-    positions = [job.position_of(rank) for rank in range(job.size)]
-    for level in job.levels:
+    for level, groups in zip(job.levels, groups_of_ranks(job), strict=True):
         rates = np.array(level.up_bytes_per_s) * (1 - np.array(level.load))
-        group_of = np.array([level.group_of(position) for position in positions])
+        group_of = np.array(groups)
         crossing: dict[tuple[int, ...], NDArray[np.float64]] = {}
         for ranks, block in family.blocks.items():
             inside = np.bincount(group_of[list(ranks)], minlength=level.count).astype(np.float64)

@@ -13,6 +13,12 @@ from palmette.record.reading import Job, RecordError
 from palmette.run.choices import KEPT_HOSTS, KEPT_TOPOLOGY
 
 
+def groups_of_ranks(job: _core.Job) -> list[list[int]]:
+    """Return by level, outermost first, and rank: the group that the rank sits in. Cost: O(levels ranks)."""
+    positions = [job.position_of(rank) for rank in range(job.size)]
+    return [[level.group_of(position) for position in positions] for level in job.levels]
+
+
 @dataclass(frozen=True)
 class Group:
     """A switch's or node's ranks, and the link out of it."""
@@ -42,8 +48,7 @@ class Seats:
     @cached_property
     def groups_of_ranks(self) -> list[list[int]]:
         """By level and rank: the group that the rank sits in. Cost: O(levels ranks)."""
-        positions = [self.job.position_of(rank) for rank in range(self.job.size)]
-        return [[level.group_of(position) for position in positions] for level in self.job.levels]
+        return groups_of_ranks(self.job)
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -124,6 +129,11 @@ def is_bounded(function: str) -> bool:
     return plain_collective(function) in _ALIKE
 
 
+def is_exchange(function: str) -> bool:
+    """Whether a function exchanges blocks between all ranks, with a count for each."""
+    return plain_collective(function) in _EXCHANGES
+
+
 def mean_block(function: str, bytes_of_call: int, ranks: int) -> int:
     """Return the bytes of a block, as commands take them, of a rank's call among so many ranks."""
     return bytes_of_call // ranks if plain_collective(function) in (*_FOR_ALL, *_EXCHANGES) else bytes_of_call
@@ -143,13 +153,7 @@ class Limits:
         name = plain_collective(function)
         if name not in _ALIKE:
             return None
-        return _core.collective_of(name), bytes_of_call // len(ranks) if name in _FOR_ALL else bytes_of_call
-
-    def as_if_alike(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
-        """Return an exchange as one whose blocks are as long as the mean of one rank's; None for other functions."""
-        if plain_collective(function) not in _EXCHANGES:
-            return None
-        return "alltoall", bytes_of_call // len(ranks)
+        return _core.collective_of(name), mean_block(function, bytes_of_call, len(ranks))
 
     def seconds(self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int) -> float:
         """Return the least time of such a call; 0: nothing is known."""

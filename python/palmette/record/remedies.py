@@ -32,7 +32,7 @@ def _with_remedy(finding: Finding, job: Job, seats: Seats) -> Finding:
     collective, block = what
     try:
         best = _core.rank_by_model(seats.job, collective, 0, block)[0][0]
-        gain = with_changes(job, seats, Wanted({name: best})).gain
+        gain = with_changes(job, seats, Wanted({name: best}), (1.0,)).gain
     except (_core.Error, RecordError, IndexError):
         return finding
     if gain < LEAST_SHARE:

@@ -22,20 +22,21 @@ from palmette.record.exchanges import Exchanges
 from palmette.record.findings import trace_files
 from palmette.record.functions import ENDS
 from palmette.record.links import busiest_s
-from palmette.record.machine import Limits, Seats, plain_collective
+from palmette.record.machine import Limits, Seats, groups_of_ranks, is_exchange, mean_block, plain_collective
 from palmette.record.reading import Job, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Resolver, frames_of
 
-ERRS = 0.25
+PREDICTION_ERROR = 0.25
 """Predicted times are within this of nearly all that were measured (docs/guide/predict.md)."""
+SCALES = (1.0, 1 - PREDICTION_ERROR, 1 + PREDICTION_ERROR)
 MOST_STEPS = 3_000_000
 """Of one plan that is simulated; larger ones keep their time."""
 MOST_ROWS = 8
 MOST_PLACED = 4096
 """Ranks whose matrix of messages still fits into memory."""
-MOST_QUICK_S = 1e-9
-"""For bounds of what stays inside of a node."""
+LEAST_S = 1e-9
+"""For bounds of what crosses no link."""
 SHARED = 1e6
 """More than any exchange takes by its bound: then its time changes by their ratio, and not by their difference."""
 MPI = "mpi"
@@ -104,22 +105,30 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     return expected
 
 
-def with_changes(job: Job, seats: Seats, wanted: Wanted) -> Expected:
-    """Replay with other algorithms, places or links. Raises RecordError."""
+def with_changes(job: Job, seats: Seats, wanted: Wanted, scales: Sequence[float] = SCALES) -> Expected:
+    """Replay with other algorithms, places or links.
+
+    `scales`: what predicted differences are multiplied by, a replay for each; the first is what is expected, all
+    together are the range. Raises RecordError.
+    """
     prices = _Prices(seats, wanted)
     files = trace_files(job)
     try:
-        if wanted.job is not None:
+        if wanted.job is not None and _has_exchanges(job):
             # Which exchanges share links is known only once all were seen.
             _core.what_if(files, prices.note_exchange, [], [1.0])
         messages = _message_prices(files, seats, wanted.job) if wanted.job else []
-        found = _core.what_if(files, prices, messages, [1.0, 1 - ERRS, 1 + ERRS])
+        found = _core.what_if(files, prices, messages, list(scales))
     except _core.Error as error:
         raise RecordError(str(error)) from None
     _check(found)
     expected = _expected(found, found.changed)
     expected.notes += prices.notes()
     return expected
+
+
+def _has_exchanges(job: Job) -> bool:
+    return any(is_exchange(one.function) for process in job.processes for one in process.recorded.aggregates)
 
 
 def auto_placement(job: Job, seats: Seats) -> Mapped:
@@ -205,8 +214,9 @@ class _Prices:
         if not name or not touched:
             return as_it_was
         what = self._was.collective(function, ranks, size)
-        if what is None and (what := self._was.as_if_alike(function, ranks, size)) is not None:
+        if what is None and is_exchange(function):
             self._alike[function] = None
+            what = "alltoall", mean_block(function, size, len(ranks))
         if what is None:
             return self._keep("blocks of different lengths", function, as_it_was)
         collective, block = what
@@ -219,13 +229,15 @@ class _Prices:
             if self._wanted.job is None:
                 return as_it_was
             # Which algorithm it is isn't known: as the bounds' ratio.
-            bounds = [_core.bound(one, collective, block, root).seconds for one in (now, was)]
+            if function in self._alike:
+                bounds = [self._exchanges.seconds(one, function, ranks) for one in self._whole]
+            else:
+                bounds = [_core.bound(one, collective, block, root).seconds for one in (now, was)]
             if max(bounds) <= 0:
                 return self._keep("how the MPI's own collectives travel isn't known", function, as_it_was)
             if function in self._alike:
-                shared = [self._exchanges.seconds(one, function, ranks) for one in self._whole]
-                bounds = [max(MOST_QUICK_S, seconds) * SHARED for seconds in shared]
-            return bounds[0], max(MOST_QUICK_S, bounds[1])
+                bounds = [max(LEAST_S, seconds) * SHARED for seconds in bounds]
+            return bounds[0], max(LEAST_S, bounds[1])
         if spec == algorithm and self._wanted.job is None:
             return as_it_was
         seconds = self._predicted(now, collective, spec, root, block)
@@ -237,8 +249,8 @@ class _Prices:
         self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
     ) -> tuple[float, float]:
         """Note what the MPI exchanges with a count for each block; asked as prices are, and says: as measured."""
-        if not algorithm and (what := self._was.as_if_alike(function, ranks, size)) is not None:
-            self._exchanges.add(function, ranks, what[1])
+        if not algorithm and is_exchange(function):
+            self._exchanges.add(function, ranks, mean_block(function, size, len(ranks)))
         return -1.0, 0.0
 
     def notes(self) -> list[str]:
@@ -295,15 +307,14 @@ def _message_times(
     An edge's messages are assumed to travel together: those of a phase of the program.
     """
     known = {one.what: one.value for one in _core.Costs.of(job).assumptions(job)}
-    positions = [job.position_of(rank) for rank in range(job.size)]
     side_by_side = "ranks side by side"
     latency = np.full(len(source), known.get(f"latency of {side_by_side}", 0.0))
     stream = known.get(f"stream of {side_by_side}", 0.0)
     each = whole / messages
     slowest = np.full(len(source), 1 / stream if stream > 0 else 0.0)
     # From the innermost level outwards: the outermost that tells two ranks apart has the last word on latency.
-    for level in reversed(job.levels):
-        groups = np.array([level.group_of(position) for position in positions])
+    for level, group_of in reversed(list(zip(job.levels, groups_of_ranks(job), strict=True))):
+        groups = np.array(group_of)
         out, into = groups[source], groups[target]
         crosses = out != into
         if not crosses.any():
