@@ -227,7 +227,10 @@ def command(
                 settings = replace(settings, mpis=(place.mpi.name,), clock=place.clock)
             settings = _with_copies(settings, place)
             plan = plan_run(settings, place, kept, resume=resume)
-            run = run_with_progress(settings, place, kept, plan)
+            if plan.before is not None and not plan.jobs:
+                run = plan.before
+            else:
+                run = run_with_progress(settings, place, kept, plan)
             report_left_out(plan)
         rows = evaluate(run)
         if page is not None:

@@ -43,7 +43,10 @@ _MAY_DIFFER = (
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The jobs to do, the run that they extend (None: a new one), and what enforces the budget (None: no budget)."""
+    """The jobs to do, the run that they extend (None: a new one), and what enforces the budget (None: no budget).
+
+    Without jobs the run has all cells already.
+    """
 
     jobs: list[Planned]
     before: Run | None
@@ -53,7 +56,7 @@ class RunPlan:
 def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) -> RunPlan:
     """Return what to do; says how long it takes on standard error.
 
-    Raises CliError when `resume` finds no run or no cell left, and what plan_jobs raises.
+    Raises CliError when `resume` finds no run, and what plan_jobs raises.
     """
     jobs = plan_jobs(settings, place.mpi)
     before = _run_to_resume(settings, place, store) if resume else None
@@ -63,7 +66,8 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
         left = _count(jobs, settings)
         _say(f"resuming run {before.id}: {total - left} of {total} cells are done")
         if not jobs:
-            raise CliError(f"run {before.id} has all cells already; `palmette report {before.id}` shows it")
+            _say(f"run {before.id} has all cells already; nothing is left to measure")
+            return RunPlan([], before, None)
     bounds = _Bounds(settings, place)
     if settings.budget_s is None:
         seconds = expected_seconds(jobs, settings, bounds)

@@ -222,7 +222,8 @@ def test_a_run_is_gone_on_with_where_it_ended(
     assert "2 of 4 cells are done" in more.err
     assert "run 1 in" in more.out
     done = palmette(*words, "--sizes", "64,256", "--resume")
-    assert (done.status, "has all cells already" in done.err) == (2, True)
+    assert (done.status, "has all cells already" in done.err) == (0, True)
+    assert done.out == more.out
     other = palmette(*words, "--sizes", "64", "--root", "1", "--resume")
     assert (other.status, "no run of these settings" in other.err) == (2, True)
 

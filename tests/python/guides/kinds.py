@@ -99,6 +99,7 @@ RULES = [
     Rule("device", "gpu_check|tar xf", "needs a GPU; tests/python/device/test_gpu_check.py packs, unpacks and runs it"),
     Rule("run", "srun", SLURM),
     Rule("bench", "srun", SLURM, BENCH),
+    Rule("bench", "lmp -in", "needs LAMMPS, a Debian package; studies/apps measures it"),
     Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
     Rule("README|docs/start", "make (demo|test|build|wheel)", "compiles or tests everything: CI's first steps"),
     Rule("simulate", "make simulate", "a step of make test"),
