@@ -32,10 +32,11 @@ def report(
     """Report a recording; `form` empty: the first screen, `all`: also what the page has besides. Raises CliError."""
     from palmette.record.causes import causes_of, with_causes
     from palmette.record.findings import SUMS_ALONE, TERMINAL, Detail, findings_of, has_calls
+    from palmette.record.full_links import with_full_link
     from palmette.record.machine import seats_of
     from palmette.record.page.write import render
     from palmette.record.reading import RecordError, read_job
-    from palmette.record.remedies import with_remedies
+    from palmette.record.remedies import remedies_of, with_remedies
     from palmette.record.view import document, links_of
 
     try:
@@ -53,16 +54,18 @@ def report(
             causes = causes_of(job, findings, seats) if findings else None
             if findings and causes:
                 findings.found = with_causes(findings, causes)
+            working.now("adding up links, calls and the timeline")
+            links = links_of(job, seats, findings)
             if findings and causes and not causes.withheld:
-                working.now("trying other algorithms in the replay")
+                working.now("trying other algorithms and places in the replay")
                 findings.found = with_remedies(findings.found, job, seats, findings.calls)
+                findings.found = with_full_link(findings, job, seats, links)
+                causes.shorter += remedies_of(findings.found)
             notes = [known] if known else []
             if causes and causes.withheld:
                 notes.append(f"root causes and what the network costs aren't told: {causes.withheld}")
             if causes and causes.unbounded:
                 notes.append(causes.unbounded)
-            working.now("adding up links, calls and the timeline")
-            links = links_of(job, seats, findings)
             found = document(job, seats, findings, notes, links, causes)
             page = render(found) if output else None
     except RecordError as error:
@@ -98,6 +101,7 @@ def _causes(causes: Causes) -> dict[str, Any]:
         "withheld": causes.withheld or None,
         "serialisation": causes.serialisation, "transfer": causes.transfer, "network": causes.network,
         "software": causes.software, "unbounded": causes.unbounded or None,
+        "plans": causes.plans, "execution": causes.execution, "others": causes.others,
         "roots": [
             {
                 "rank": one.rank, "function": one.function, "place": str(one.place), "in_call": one.in_call,

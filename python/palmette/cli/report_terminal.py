@@ -84,7 +84,11 @@ def _communication_lines(communication: float, causes: Causes) -> list[str]:
         text += f"transfer {causes.transfer:.0%}"
     else:
         text += f"network {causes.network:.0%} x software {causes.software:.0%}"
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    if causes.software is not None and causes.plans is not None:
+        text = f"software {causes.software:.0%} = plans {causes.plans:.0%} x their execution {causes.execution:.0%} x "
+        lines += textwrap.wrap(f"{text}other calls {causes.others:.0%}", WIDTH, subsequent_indent="  ")
+    return lines
 
 
 def _split_line(split: dict[str, float | None]) -> str:

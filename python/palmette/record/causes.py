@@ -77,6 +77,12 @@ class Causes:
     """What the hardware takes of it at least: None where no bound of a collective is known."""
     software: float | None = None
     """What algorithms, the MPI and contention take beyond that."""
+    plans: float | None = None
+    """Of software's, what plans of calls that palmette served take beyond the limit by the model. None: none was."""
+    execution: float | None = None
+    """What these calls took beyond their plans."""
+    others: float | None = None
+    """What all other calls take: software is the product of the three."""
     unbounded: str = ""
     """Why network and software aren't told apart."""
     withheld: str = ""
@@ -92,9 +98,13 @@ class Causes:
 
 def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
     """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
-    bound_of = Limits(seats).seconds if seats and seats.has_rates else None
+    limits = Limits(seats) if seats and seats.has_rates else None
+    bound_of = limits.seconds if limits else None
+    few = findings.calls <= MOST_CALLS
     try:
-        found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if findings.calls <= MOST_CALLS else 0)
+        found = _core.causes_of(
+            trace_files(job), bound_of, MOST_ROOTS if few else 0, limits.predicted if limits and few else None
+        )
     except _core.Error as error:
         raise RecordError(str(error)) from None
     causes = Causes(withheld=missing_dependency(found))
@@ -109,6 +119,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         causes.unbounded = _without_bounds(findings) if bound_of else ""
         if bound_s > ideal_s and not causes.unbounded:
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
+            _split_software(causes, found, bound_s)
     whole_s = time_s * len(found.ranks)
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
     for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
@@ -134,6 +145,17 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE
     ]
     return causes
+
+
+def _split_software(causes: Causes, found: _core.TraceCauses, bound_s: float) -> None:
+    """Tell plans of served calls, their execution and all other calls apart, each as it changes the replay's time."""
+    if found.planned is None or found.served is None or found.served.time_s <= found.bound.time_s:
+        return
+    time_s = found.measured.time_s
+    planned_s = min(time_s, max(bound_s, found.planned.time_s))
+    served_s = min(time_s, max(planned_s, found.served.time_s))
+    causes.plans, causes.execution = bound_s / planned_s, planned_s / served_s
+    causes.others = served_s / time_s
 
 
 def _without_bounds(findings: Findings) -> str:

@@ -52,7 +52,7 @@ class Finding:
     """One thing that costs time."""
 
     kind: str
-    """late_rank, taking_turns, long_call, or root_cause: a late rank whom nobody waits for by itself."""
+    """late_rank, taking_turns, long_call, full_link, or root_cause: a late rank whom nobody waits for by itself."""
     function: str
     place: Place
     ranks: tuple[int, ...]

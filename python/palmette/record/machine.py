@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from palmette import _core
+from palmette.plan.request import about_steps, details_of
 from palmette.record.functions import COLLECTIVES, operation
 from palmette.record.reading import Job, RecordError
 from palmette.run.choices import KEPT_HOSTS, KEPT_TOPOLOGY
@@ -116,6 +117,8 @@ def plain_collective(function: str) -> str:
     return name if name in COLLECTIVES else ""
 
 
+MOST_STEPS = 3_000_000
+"""Of one plan that is simulated."""
 _FOR_ALL = ("alltoall", "reduce_scatter_block")
 """Their calls' bytes are those of all blocks together."""
 _ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
@@ -147,6 +150,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         self._jobs: dict[tuple[int, ...], _core.Job] = {}
+        self._costs: dict[_core.Job, _core.Costs] = {}
 
     def collective(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
         """Return the collective and its block's bytes; None where calls of one rank don't tell."""
@@ -164,6 +168,25 @@ class Limits:
             return _core.bound(self.job_of(ranks), what[0], what[1], max(0, root)).seconds
         except _core.Error:
             return 0.0
+
+    def predicted(self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int, algorithm: str) -> float:
+        """Return what the model says of such a call by an algorithm; 0: nothing is known."""
+        what = self.collective(function, ranks, bytes_of_call)
+        if what is None or not self.seats.has_rates:
+            return 0.0
+        return self.predicted_on(self.job_of(ranks), what[0], algorithm, max(0, root), what[1]) or 0.0
+
+    def predicted_on(self, job: _core.Job, collective: str, spec: str, root: int, block: int) -> float | None:
+        """Return the model's time of a collective on a job; None where its plan is too large to be simulated."""
+        details = details_of(collective, shared_memory=True)
+        try:
+            if about_steps(job, collective, spec, root, block, details) > MOST_STEPS:
+                return None
+            if job not in self._costs:
+                self._costs[job] = _core.Costs.of(job)
+            return _core.predict_algorithm(job, collective, spec, self._costs[job], root, block, **details).seconds
+        except _core.Error:
+            return None
 
     def crossing(
         self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int

@@ -24,6 +24,14 @@ def with_remedies(findings: Sequence[Finding], job: Job, seats: Seats | None, ca
     return [_with_remedy(one, job, seats) if one.kind == "long_call" else one for one in findings]
 
 
+def remedies_of(findings: Sequence[Finding]) -> list[tuple[str, float]]:
+    """Return what would make the run shorter, with the command that tells more, and by which share."""
+    what = {"long_call": "another algorithm", "full_link": "another order of the ranks"}
+    return [
+        (f"{what[one.kind]}: `{one.next}`", one.gain) for one in findings if one.kind in what and one.gain is not None
+    ]
+
+
 def _with_remedy(finding: Finding, job: Job, seats: Seats) -> Finding:
     name = plain_collective(finding.function)
     what = Limits(seats).collective(finding.function, range(job.size), mean_bytes(job, finding.function))

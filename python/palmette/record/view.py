@@ -118,7 +118,7 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
 def _causes(causes: Causes) -> dict[str, Any]:
     return {
         "serialisation": causes.serialisation, "transfer": causes.transfer, "network": causes.network,
-        "software": causes.software,
+        "software": causes.software, "plans": causes.plans, "execution": causes.execution, "others": causes.others,
         "roots": [{"sentence": one.sentence, "share": one.share} for one in causes.roots],
         "shorter": [{"what": what, "gain": gain} for what, gain in causes.shorter],
     }  # fmt: skip

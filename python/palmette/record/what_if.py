@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from palmette import _core
 from palmette.map.methods import Mapped, map_on_job
 from palmette.map.pattern import Pattern, pattern_of_messages
-from palmette.plan.request import about_steps, details_of
 from palmette.record.causes import missing_dependency
 from palmette.record.exchanges import Exchanges
 from palmette.record.findings import trace_files
@@ -30,15 +29,11 @@ from palmette.record.symbols import Resolver, frames_of
 PREDICTION_ERROR = 0.25
 """Predicted times are within this of nearly all that were measured (docs/guide/predict.md)."""
 SCALES = (1.0, 1 - PREDICTION_ERROR, 1 + PREDICTION_ERROR)
-MOST_STEPS = 3_000_000
-"""Of one plan that is simulated; larger ones keep their time."""
 MOST_ROWS = 8
 MOST_PLACED = 4096
 """Ranks whose matrix of messages still fits into memory."""
 LEAST_S = 1e-9
 """For bounds of what crosses no link."""
-SHARED = 1e6
-"""More than any exchange takes by its bound: then its time changes by their ratio, and not by their difference."""
 MPI = "mpi"
 """For an algorithm: the MPI's own."""
 
@@ -198,7 +193,6 @@ class _Prices:
         self._wanted = wanted
         new = Seats(wanted.job, seats.network_levels, has_rates=True) if wanted.job else seats
         self._now = Limits(new)
-        self._costs: dict[int, _core.Costs] = {}
         self._kept: dict[str, dict[str, None]] = defaultdict(dict)
         self._alike: dict[str, None] = {}
         self._exchanges = Exchanges()
@@ -206,9 +200,9 @@ class _Prices:
 
     def __call__(
         self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, bool]:
         """Return what `_core.what_if` asks for."""
-        as_it_was = (-1.0, 0.0)
+        as_it_was = (-1.0, 0.0, False)
         name = plain_collective(function)
         touched = self._wanted.job is not None or self._wanted.table is not None or name in self._wanted.force
         if not name or not touched:
@@ -235,30 +229,30 @@ class _Prices:
                 bounds = [_core.bound(one, collective, block, root).seconds for one in (now, was)]
             if max(bounds) <= 0:
                 return self._keep("how the MPI's own collectives travel isn't known", function, as_it_was)
-            if function in self._alike:
-                bounds = [max(LEAST_S, seconds) * SHARED for seconds in bounds]
-            return bounds[0], max(LEAST_S, bounds[1])
+            # Exchanges share their links with others, which bounds of one alone don't know.
+            return max(LEAST_S, bounds[0]), max(LEAST_S, bounds[1]), function in self._alike
         if spec == algorithm and self._wanted.job is None:
             return as_it_was
-        seconds = self._predicted(now, collective, spec, root, block)
+        seconds = self._now.predicted_on(now, collective, spec, root, block)
         if seconds is None:
             return self._keep(f"{spec} can't be simulated here", function, as_it_was)
-        return seconds, (self._predicted(was, collective, algorithm, root, block) or 0.0) if algorithm else 0.0
+        was_s = self._was.predicted_on(was, collective, algorithm, root, block) if algorithm else None
+        return seconds, was_s or 0.0, False
 
     def note_exchange(
         self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, bool]:
         """Note what the MPI exchanges with a count for each block; asked as prices are, and says: as measured."""
         if not algorithm and is_exchange(function):
             self._exchanges.add(function, ranks, mean_block(function, size, len(ranks)))
-        return -1.0, 0.0
+        return -1.0, 0.0, False
 
     def notes(self) -> list[str]:
         """Return what was assumed, and what keeps its time and why."""
         told = [f"{', '.join(self._alike)}: as if all blocks were as long as the mean"] if self._alike else []
         return told + [f"{', '.join(functions)}: {why}; as measured" for why, functions in self._kept.items()]
 
-    def _keep(self, why: str, function: str, price: tuple[float, float]) -> tuple[float, float]:
+    def _keep(self, why: str, function: str, price: tuple[float, float, bool]) -> tuple[float, float, bool]:
         self._kept[why][function] = None
         return price
 
@@ -268,18 +262,6 @@ class _Prices:
         if self._wanted.table is not None:
             return self._wanted.table.choose(name, job, root, block).algorithm or MPI
         return algorithm or MPI
-
-    def _predicted(self, job: _core.Job, collective: str, spec: str, root: int, block: int) -> float | None:
-        details = details_of(collective, shared_memory=True)
-        try:
-            if about_steps(job, collective, spec, root, block, details) > MOST_STEPS:
-                return None
-            if id(job) not in self._costs:
-                self._costs[id(job)] = _core.Costs.of(job)
-            costs = self._costs[id(job)]
-            return _core.predict_algorithm(job, collective, spec, costs, root, block, **details).seconds
-        except _core.Error:
-            return None
 
 
 def _message_prices(

@@ -1,9 +1,11 @@
 // Replays of a recorded job, its critical path, and what made ranks wait.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <future>
+#include <optional>
 
 #include "palmette/bindings/ask_bounds.hpp"
 #include "palmette/bindings/register.hpp"
@@ -18,6 +20,7 @@ namespace {
 
 struct Causes {
     trace::Replay measured, ideal, bound;
+    std::optional<trace::Replay> planned, served;
     trace::CriticalPath path;
     trace::Delays delays;
     std::vector<double> without_s;
@@ -25,10 +28,18 @@ struct Causes {
     std::vector<std::int32_t> ranks;
 };
 
-Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of, std::size_t most) {
+Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of, std::size_t most,
+                 const nb::object& predicted_of) {
     Causes out;
     trace::Trace trace;
     const trace::BoundOf ask = ask_bounds(trace, bound_of);
+    const trace::PredictedOf predict = [&](const trace::CollectiveKind& kind) {
+        const nb::gil_scoped_acquire acquired;
+        const auto ranks = members(trace, kind.communicator);
+        return ranks.empty() ? 0.0
+                             : nb::cast<double>(predicted_of(trace.functions[kind.function], ranks, kind.root,
+                                                             kind.bytes, trace.plans[kind.plan].algorithm));
+    };
     const nb::gil_scoped_release released;
     trace = trace::read_trace(files);
     // Where no bound is known, it is the ideal network.
@@ -42,6 +53,9 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
         others = std::async(std::launch::async, [&] {
             out.ideal = trace::replay(trace, trace::Costs::ideal);
             out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
+            if (predicted_of.is_none() || trace.plans.size() <= 1) return;
+            out.planned = trace::replay(trace, trace::Costs::planned, ask, nullptr, predict);
+            out.served = trace::replay(trace, trace::Costs::served, ask);
         });
         out.path = trace::critical_path(trace, awaited);
         out.delays = trace::delay_costs(trace, awaited);
@@ -101,6 +115,10 @@ void register_causes(nb::module_& m) {
                 "With measured costs: the recorded time, where no dependency is missing.")
         .def_ro("ideal", &Causes::ideal, "With communication that takes no time.")
         .def_ro("bound", &Causes::bound, "With collectives that take what physics needs.")
+        .def_ro("planned", &Causes::planned,
+                "The same, but those that palmette served take what the model predicts of their plans. None: it isn't "
+                "asked, or none was served.")
+        .def_ro("served", &Causes::served, "The same, but those that palmette served take what was measured.")
         .def_prop_ro(
             "on_path", [](const Causes& self) { return self.path.rows; }, "By function, path and process.")
         .def_prop_ro(
@@ -116,9 +134,11 @@ void register_causes(nb::module_& m) {
         .def_ro("functions", &Causes::functions)
         .def_ro("paths", &Causes::paths, "As Waits has them.")
         .def_ro("ranks", &Causes::ranks);
-    m.def("causes_of", &causes_of, "files"_a, "bound_of"_a = nb::none(), "most"_a = 0,
+    m.def("causes_of", &causes_of, "files"_a, "bound_of"_a = nb::none(), "most"_a = 0, "predicted_of"_a = nb::none(),
           "Replays of a recorded job with other costs, its critical path and its delay costs. bound_of as view_trace "
-          "has it; most: for how many delays without_s is found, a replay each. Cost: O(calls log calls) time; memory "
+          "has it; most: for how many delays without_s is found, a replay each. predicted_of(function, ranks, root, "
+          "bytes, algorithm) -> seconds, 0 where that isn't known, of collectives that palmette served. Cost: O(calls "
+          "log calls) time; memory "
           "O(messages + waits). Raises Error.");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "palmette/trace/replay_state.hpp"
@@ -9,10 +10,17 @@
 
 namespace palmette::trace {
 
+/// Where costs come from.
+struct Sources {
+    const BoundOf& bound_of;
+    const PredictedOf& predicted_of;
+    const Changes* changes;
+};
+
 class Prices {
   public:
-    Prices(const Trace& trace, Costs costs, const BoundOf& bound_of, const Changes* changes)
-        : trace_(trace), costs_(costs), bound_of_(bound_of), changes_(changes) {
+    Prices(const Trace& trace, Costs costs, const Sources& sources)
+        : trace_(trace), costs_(costs), sources_(sources), changes_(sources.changes) {
         for (const std::string& name : trace.functions) is_file_.push_back(name.starts_with("MPI_File") ? 1 : 0);
     }
 
@@ -21,18 +29,17 @@ class Prices {
     /// A rank's part of a collective: its root's, or rank 0's, tells how much it moves.
     void note(Gathering& one, const Roles& roles, const Event& event, std::int32_t rank) {
         const std::int32_t root = root_of(roles.kind(event), event);
-        const bool tells = rank == std::max(0, root);
-        if (costs_ == Costs::bound && event.plan != 0)
+        if (costs_ != Costs::changed && event.plan != 0)
             one.price.seconds = std::max(one.price.seconds, trace_.plans[event.plan].bound_s);
-        if (!tells || (costs_ == Costs::bound ? event.plan != 0 || !bound_of_ : !changes_ || !changes_->collective))
-            return;
-        const CollectiveKind kind{event.function, event.communicator, costs_ == Costs::bound ? 0 : event.plan, root,
+        if (rank != std::max(0, root) || !has_source(event.plan != 0)) return;
+        const CollectiveKind kind{event.function, event.communicator, by_plan() ? event.plan : 0, root,
                                   asked_.size() < most_sizes ? event.bytes : rounded_down(event.bytes)};
         const auto [found, made] = asked_.try_emplace(kind);
-        if (made && costs_ == Costs::bound)
-            found->second.seconds = bound_of_(kind.function, kind.communicator, root, kind.bytes);
-        if (made && costs_ == Costs::changed) found->second = changes_->collective(kind);
-        one.price = found->second;
+        if (made) found->second = ask(kind);
+        if (costs_ == Costs::changed)
+            one.price = found->second;
+        else
+            one.price.seconds = std::max(one.price.seconds, found->second.seconds);
     }
 
     /// `own_s`: what the call took after all it waited for had begun. `parts`: what it is or completes, a collective's
@@ -45,12 +52,11 @@ class Prices {
     };
     double cost_s(double own_s, const std::vector<Part>& parts, double ready_s, double begun_s) const {
         if (costs_ != Costs::changed) {
-            double bound_s = 0;
-            if (costs_ == Costs::bound)
-                for (const Part& part : parts)
-                    if (part.gathering && part.moves_here) bound_s = std::max(bound_s, part.gathering->price.seconds);
+            double limit_s = 0;
+            for (const Part& part : parts)
+                if (part.gathering && part.moves_here) limit_s = std::max(limit_s, part.gathering->price.seconds);
             // The limit is that of the rank that is done last: others may have been quicker.
-            return std::min(own_s, bound_s);
+            return std::min(own_s, limit_s);
         }
         double longest_s = own_s;
         bool changed = false;
@@ -87,6 +93,19 @@ class Prices {
     static constexpr std::uint64_t none_of_pairs = ~std::uint64_t{0};
 
   private:
+    bool by_plan() const { return costs_ == Costs::changed || costs_ == Costs::planned || costs_ == Costs::served; }
+    bool has_source(bool is_served) const {
+        if (costs_ == Costs::changed) return changes_->collective != nullptr;
+        return is_served ? by_plan() : costs_ != Costs::ideal && sources_.bound_of != nullptr;
+    }
+    Price ask(const CollectiveKind& kind) const {
+        if (costs_ == Costs::changed) return changes_->collective(kind);
+        if (kind.plan == 0) return {sources_.bound_of(kind.function, kind.communicator, kind.root, kind.bytes)};
+        const double predicted_s = costs_ == Costs::planned && sources_.predicted_of ? sources_.predicted_of(kind) : 0;
+        return {predicted_s > 0 ? predicted_s : as_measured};
+    }
+    static constexpr double as_measured = std::numeric_limits<double>::infinity();
+
     double changed_s(const Price& price, double own_s, bool moves_here) const {
         if (price.was_s > 0) return differing_s(price, own_s);
         const double scaled_s = price.seconds * changes_->scale;
@@ -94,14 +113,15 @@ class Prices {
     }
     /// What the model doesn't explain of a call's time stays.
     double differing_s(const Price& price, double own_s) const {
-        if (own_s < price.was_s) return own_s * std::max(0.0, 1 + (price.seconds / price.was_s - 1) * changes_->scale);
+        if (price.by_ratio || own_s < price.was_s)
+            return own_s * std::max(0.0, 1 + (price.seconds / price.was_s - 1) * changes_->scale);
         return std::max(0.0, own_s + differs_s(price));
     }
     double differs_s(const Price& price) const { return (price.seconds - price.was_s) * changes_->scale; }
 
     const Trace& trace_;
     const Costs costs_;
-    const BoundOf& bound_of_;
+    const Sources sources_;
     const Changes* changes_;
     std::vector<char> is_file_;
     std::map<CollectiveKind, Price> asked_;

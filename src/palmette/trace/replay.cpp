@@ -18,8 +18,8 @@ namespace {
 constexpr double ns = 1e-9;
 class Replayer {
   public:
-    Replayer(const Trace& trace, Costs costs, const BoundOf& bound_of, const Changes* changes, Awaited* awaited)
-        : trace_(trace), roles_(trace), prices_(trace, costs, bound_of, changes), costs_(costs), awaited_(awaited) {
+    Replayer(const Trace& trace, Costs costs, const Sources& sources, Awaited* awaited)
+        : trace_(trace), roles_(trace), prices_(trace, costs, sources), costs_(costs), awaited_(awaited) {
         for (std::size_t p = 0; p < trace.processes.size(); ++p)
             for (const TracedThread& thread : trace.processes[p].threads) {
                 threads_.emplace_back(thread, static_cast<std::int32_t>(p));
@@ -479,13 +479,15 @@ class Replayer {
 
 }  // namespace
 
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited) {
-    return Replayer(trace, costs, bound_of, nullptr, awaited).run();
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited,
+              const PredictedOf& predicted_of) {
+    return Replayer(trace, costs, {bound_of, predicted_of, nullptr}, awaited).run();
 }
 
 Replay replay(const Trace& trace, const Changes& changes) {
     const BoundOf no_bounds;
-    return Replayer(trace, Costs::changed, no_bounds, &changes, nullptr).run();
+    const PredictedOf no_predictions;
+    return Replayer(trace, Costs::changed, {no_bounds, no_predictions, &changes}, nullptr).run();
 }
 
 }  // namespace palmette::trace

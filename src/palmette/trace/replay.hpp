@@ -21,9 +21,11 @@ namespace palmette::trace {
 /// What a call takes once all that it waits for is there.
 enum class Costs : std::uint8_t {
     measured,
-    ideal,   ///< nothing, but for files
-    bound,   ///< of collectives the physical limit, where it is known and less than measured; else nothing
-    changed  ///< what Changes says
+    ideal,    ///< nothing, but for files
+    bound,    ///< of collectives the physical limit, where it is known and less than measured; else nothing
+    planned,  ///< the same, but of collectives that palmette served what the model predicts of their plan
+    served,   ///< the same, but collectives that palmette served as measured
+    changed   ///< what Changes says
 };
 
 /// Calls of a collective that take as long: by function, communicator, plan (0: the MPI's own), root in it (-1: none)
@@ -37,8 +39,9 @@ struct CollectiveKind {
 
 /// What something would take, and what the same model says of it as it was.
 struct Price {
-    double seconds = -1;  ///< negative: as it was
-    double was_s = 0;     ///< 0: not known; then `seconds` is taken as it is, else what both differ by
+    double seconds = -1;    ///< negative: as it was
+    double was_s = 0;       ///< 0: not known; then `seconds` is taken as it is, else what both differ by
+    bool by_ratio = false;  ///< it changes by the ratio of both, however long it took
 };
 
 /// For Costs::changed.
@@ -108,9 +111,14 @@ struct Replay {
     std::vector<InCalls> in_calls;  ///< but for Costs::measured
 };
 
-/// `bound_of`: for Costs::bound. Calls that began before all rings have them are kept as they were. Cost: O(calls +
-/// messages log messages) time; memory O(messages + instances of collectives), with `awaited` also O(waits).
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr);
+/// What the model says that a collective takes which palmette served; 0: not known.
+using PredictedOf = std::function<double(const CollectiveKind&)>;
+
+/// `bound_of`: for Costs::bound, planned and served; `predicted_of` for planned. Calls that began before all rings have
+/// them are kept as they were. Cost: O(calls + messages log messages) time; memory O(messages + instances of
+/// collectives), with `awaited` also O(waits).
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr,
+              const PredictedOf& predicted_of = {});
 /// The same with Costs::changed.
 Replay replay(const Trace& trace, const Changes& changes);
 

@@ -24,9 +24,9 @@ Planted summing() {
     return job;
 }
 
-Changes priced(double seconds, double was_s, double scale = 1) {
+Changes priced(double seconds, double was_s, double scale = 1, bool by_ratio = false) {
     Changes changes;
-    changes.collective = [=](const CollectiveKind&) -> Price { return {seconds, was_s}; };
+    changes.collective = [=](const CollectiveKind&) -> Price { return {seconds, was_s, by_ratio}; };
     changes.scale = scale;
     return changes;
 }
@@ -37,6 +37,7 @@ TEST(Changes, of_a_call_that_the_model_knows_add_what_it_differs_by) {
     EXPECT_EQ(us(replay(job.trace(), priced(20e-6, 30e-6)).time_s), 50);
     EXPECT_EQ(us(replay(job.trace(), priced(50e-6, 30e-6)).time_s), 80);
     EXPECT_EQ(us(replay(job.trace(), priced(50e-6, 30e-6, 1.25)).time_s), 85) << "of the difference";
+    EXPECT_EQ(us(replay(job.trace(), priced(15e-6, 30e-6, 1, true)).time_s), 40) << "of the 40, half";
     // By the model it took 80, twice as long as measured: then all in proportion.
     EXPECT_EQ(us(replay(job.trace(), priced(40e-6, 80e-6)).time_s), 40);
 }
@@ -124,6 +125,32 @@ TEST(Sent, is_what_the_program_itself_sent) {
     EXPECT_EQ(found[1].from, 1);
     EXPECT_EQ(found[1].messages, 2U);
     EXPECT_EQ(found[1].bytes, 11);
+}
+
+TEST(LinkUse, is_of_messages_and_plans_that_cross_a_groups_link) {
+    // Ranks 0 and 1 are group 0, 2 and 3 group 1.
+    Planted job(4);
+    job.message(0, "MPI_Send", 2, 10, 20).bytes = 100;  // crosses
+    job.message(0, "MPI_Send", 1, 20, 30).bytes = 7;    // doesn't
+    job.message(3, "MPI_Send", 1, 10, 20).bytes = 30;
+    job.trace().plans.push_back({"MPI_Bcast", "linear", 0, 1, {{2, 1, 500}, {1, 1, 500}}});
+    for (int rank = 0; rank < 4; ++rank) {
+        Event& served = job.collective(rank, "MPI_Bcast", 1, 40, 50, 0);
+        if (rank == 0) served.plan = 1;
+        job.collective(rank, "MPI_Allreduce", 2, 60, 70).bytes = 64;
+    }
+    const LinkUse found = link_use(job.trace(), {0, 0, 1, 1}, 0);
+    const auto name = [&](std::uint32_t function) { return job.trace().functions[function]; };
+    ASSERT_EQ(found.users.size(), 2U);
+    for (const LinkUser& one : found.users) {
+        EXPECT_EQ(one.bytes_out, name(one.function) == "MPI_Send" ? 100 : 500);
+        EXPECT_EQ(one.bytes_in, name(one.function) == "MPI_Send" ? 30 : 0);
+        EXPECT_EQ(one.path, 1U);
+    }
+    ASSERT_EQ(found.unserved.size(), 1U);
+    EXPECT_EQ(name(found.unserved[0].function), "MPI_Allreduce");
+    EXPECT_EQ(found.unserved[0].bytes, 64U);
+    EXPECT_EQ(found.unserved[0].calls, 1U);
 }
 
 }  // namespace

@@ -83,6 +83,31 @@ TEST(Replay, with_bounds_adds_what_physics_needs_where_data_must_come) {
                 ElementsAre(DoubleNear(25e-6, 1e-12), DoubleNear(10e-6, 1e-12), DoubleNear(25e-6, 1e-12)));
 }
 
+TEST(Replay, tells_plans_of_served_calls_their_execution_and_other_calls_apart) {
+    // Both compute 10; a served collective takes 40, of which the limit is 15 and its plan's prediction 25; then one of
+    // the MPI itself takes 30, of which the limit is 15.
+    Job job(2);
+    job.trace().plans.push_back({"MPI_Allreduce", "ring", 15e-6, 1, {}});
+    for (int rank = 0; rank < 2; ++rank) job.collective(rank, "MPI_Allreduce", 1, 10, 50).plan = 1;
+    for (int rank = 0; rank < 2; ++rank) job.collective(rank, "MPI_Allgather", 2, 50, 80);
+    job.end({80, 80});
+    const BoundOf bound = [](std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t) { return 15e-6; };
+    double predicted_s = 25e-6;
+    const PredictedOf predicted = [&](const CollectiveKind& kind) {
+        EXPECT_EQ(kind.plan, 1U);
+        return predicted_s;
+    };
+    EXPECT_EQ(job.time_us(Costs::bound, bound), 10 + 15 + 15);
+    EXPECT_EQ(us(replay(job.trace(), Costs::planned, bound, nullptr, predicted).time_s), 10 + 25 + 15);
+    EXPECT_EQ(job.time_us(Costs::served, bound), 10 + 40 + 15);
+    // A plan that isn't known took what it took; one that is expected to take less than the limit takes the limit.
+    predicted_s = 0;
+    EXPECT_EQ(us(replay(job.trace(), Costs::planned, bound, nullptr, predicted).time_s), 10 + 40 + 15);
+    predicted_s = 1e-6;
+    EXPECT_EQ(us(replay(job.trace(), Costs::planned, bound, nullptr, predicted).time_s), 10 + 15 + 15);
+    EXPECT_EQ(job.time_us(Costs::ideal), 10);
+}
+
 TEST(Replay, of_scans_waits_for_lower_ranks_alone) {
     Job job(3);
     job.collective(0, "MPI_Scan", 1, 30, 31);

@@ -92,13 +92,19 @@ def test_the_text_tells_findings_and_efficiencies_without_a_script(document: dic
 def test_the_text_tells_causes_and_what_would_help(document: dict[str, Any]) -> None:
     causes = {
         "serialisation": 0.9, "transfer": 0.8, "network": 0.95, "software": 0.842,
+        "plans": 0.934, "execution": 0.97, "others": 0.929,
         "roots": [{"sentence": "rank 5, computing before MPI_Wait at a.c:7: others wait 3 s for it", "share": 0.4}],
-        "shorter": [{"what": "communication that takes no time", "gain": 0.123}],
+        "shorter": [
+            {"what": "communication that takes no time", "gain": 0.123},
+            {"what": "another algorithm: `palmette what-if demo --force bcast=k_nomial`", "gain": 0.071},
+        ],
     }  # fmt: skip
     text = " ".join(Parsed(write.render(document | {"causes": causes})).text.split())
     for words in ("serialisation", "95%", "software", "84%", "Rank 5, computing before MPI_Wait", "12%"):
         assert words in text
-    without = causes | {"network": None, "software": None}
+    for words in ("93%", "execution", "other calls", "7.1%", "palmette what-if demo --force"):
+        assert words in text
+    without = causes | {"network": None, "software": None, "plans": None}
     assert "transfer" in Parsed(write.render(document | {"causes": without})).text
 
 

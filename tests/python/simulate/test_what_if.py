@@ -146,6 +146,27 @@ def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
     causes = causes_of(job, findings_of(job, seats), seats)
     assert causes.network is not None and causes.software is not None
     assert causes.software < 0.2
+    # Its plan's, not its execution's: simulated, calls take what the model says.
+    assert causes.plans is not None and causes.execution is not None and causes.others is not None
+    assert causes.plans < 0.25 < 0.8 < causes.execution
+    assert causes.others > 0.95
+    assert causes.plans * causes.execution * causes.others == pytest.approx(causes.software)
+
+
+def test_a_full_link_is_told_with_who_fills_it_and_the_gain_of_another_order(
+    simulated: Simulated, palmette: Callable[..., Any]
+) -> None:
+    job = simulated("none", 0, 60000, "cyclic")
+    told = json.loads(palmette("report", job.folder, "--json").out)
+    one = told["findings"][0]
+    assert one["kind"] == "full_link" and "leaf" in one["sentence"]
+    assert "by MPI_Isend at" in one["sentence"] and one["gain"] > 0.3
+    found = json.loads(palmette(*one["next"].split()[1:], "--json").out)
+    assert found["gain"] == pytest.approx(one["gain"], rel=0.01)
+    # And in a good order no link is.
+    job = simulated("none", 0, 60000, "block")
+    told = json.loads(palmette("report", job.folder, "--json").out)
+    assert all(one["gain"] is None for one in told["findings"] if one["kind"] == "full_link")
 
 
 def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable[..., Any]) -> None:
