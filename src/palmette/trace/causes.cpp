@@ -134,7 +134,10 @@ struct Spent {
 class DelayCosts {
   public:
     DelayCosts(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {
-        for (const OfThread& thread : awaited.threads) inherited_.emplace_back(thread.waits.size(), 0.0);
+        for (const OfThread& thread : awaited.threads) {
+            inherited_.emplace_back(thread.waits.size(), 0.0);
+            behind_.push_back(thread.waits.size());
+        }
     }
 
     Delays run() {
@@ -151,6 +154,7 @@ class DelayCosts {
             explain(one.thread, one.wait);
             if (one.wait == 0) continue;
             last.push_back(ended(one.thread, one.wait - 1));
+            prefetch(one.thread, one.wait);
             std::push_heap(last.begin(), last.end());
         }
         for (const auto& [key, delay] : delays_) out_.rows.push_back(delay);
@@ -176,6 +180,17 @@ class DelayCosts {
         return {begin_ns + static_cast<std::int64_t>(static_cast<double>(wait.seconds) / ns), number, index};
     }
 
+    /// What the thread's next turns will need, which come after those of all others.
+    void prefetch(std::int32_t number, std::uint32_t wait) const {
+        constexpr std::uint32_t ahead = 2, far_ahead = 8;
+        const OfThread& thread = thread_of(awaited_, number);
+        if (wait >= far_ahead) {
+            __builtin_prefetch(&thread.waits[wait - far_ahead]);
+            __builtin_prefetch(&inherited_[static_cast<std::size_t>(number)][wait - far_ahead]);
+        }
+        if (wait >= ahead) thread.thread->prefetch(thread.waits[wait - ahead].event);
+    }
+
     void explain(std::int32_t number, std::uint32_t index) {
         const OfThread& waiter = thread_of(awaited_, number);
         const Wait& wait = waiter.waits[index];
@@ -183,7 +198,8 @@ class DelayCosts {
         const double cost_s = inherited_[static_cast<std::size_t>(number)][index];
         out_.waiting_s += waited_s;
         const OfThread& late = thread_of(awaited_, wait.begun_by.thread);
-        const Spent own = spent(waiter, wait.event, late);
+        spend(own_, number, wait.event, late);
+        const Spent& own = own_;
         const Spent& others = spent_by_late(late, wait.begun_by, waiter);
         double delayed_s = 0;
         for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
@@ -217,7 +233,7 @@ class DelayCosts {
         // With messages the interval depends on the waiter.
         const bool is_group = roles_.is_collective_event(late.thread->at(at.event));
         if (is_group && at.thread == cached_at_.thread && at.event == cached_at_.event) return cached_;
-        cached_ = spent(late, at.event, waiter);
+        spend(cached_, at.thread, at.event, waiter);
         cached_rows_.assign(cached_.rows.size(), {nullptr, 0.0});
         cached_at_ = is_group ? at : At{};
         return cached_;
@@ -235,12 +251,28 @@ class DelayCosts {
         return *row;
     }
 
+    /// The first wait of a thread in `event` or behind it; mostly not far before the one that was asked for last.
+    std::size_t first_wait(const OfThread& thread, std::int32_t number, std::uint32_t event) {
+        constexpr int most_steps = 8;
+        const std::vector<Wait>& waits = thread.waits;
+        std::size_t& at = behind_[static_cast<std::size_t>(number)];
+        const auto is_before = [&] { return at > 0 && waits[at - 1].event >= event; };
+        for (int i = 0; i < most_steps && is_before(); ++i) --at;
+        if (is_before() || (at < waits.size() && waits[at].event < event))
+            at = static_cast<std::size_t>(
+                std::lower_bound(waits.begin(), waits.end(), event,
+                                 [](const Wait& one, std::uint32_t value) { return one.event < value; }) -
+                waits.begin());
+        return at;
+    }
+
     /// From the last synchronisation with the other one to the begin of `event`.
-    Spent spent(const OfThread& thread, std::uint32_t event, const OfThread& other) {
-        Spent out;
-        auto wait = std::lower_bound(thread.waits.begin(), thread.waits.end(), event,
-                                     [](const Wait& one, std::uint32_t value) { return one.event < value; });
-        out.behind_waits = static_cast<std::size_t>(wait - thread.waits.begin());
+    void spend(Spent& out, std::int32_t number, std::uint32_t event, const OfThread& other) {
+        const OfThread& thread = thread_of(awaited_, number);
+        out.rows.clear();
+        out.waiting_s = 0;
+        out.behind_waits = first_wait(thread, number, event);
+        auto wait = thread.waits.begin() + static_cast<std::ptrdiff_t>(out.behind_waits);
         Event behind = thread.thread->at(event);
         std::size_t looked_at = 0;
         for (std::size_t i = event; i-- > 0 && looked_at < most_events; ++looked_at) {
@@ -271,7 +303,6 @@ class DelayCosts {
             behind = call;
         }
         out.first_wait = static_cast<std::size_t>(wait - thread.waits.begin());
-        return out;
     }
 
     enum class Met : std::uint8_t { no, both, all };
@@ -305,7 +336,8 @@ class DelayCosts {
     const Awaited& awaited_;
     std::vector<std::vector<double>> inherited_;  ///< by thread and wait
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
-    Spent cached_;
+    std::vector<std::size_t> behind_;  ///< by thread: where first_wait() found the last one
+    Spent own_, cached_;
     std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
     At cached_at_;
     Delays out_;

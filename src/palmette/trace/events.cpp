@@ -103,6 +103,11 @@ class RingReader : public EventReader {
         : mapping_(std::move(mapping)), ring_(ring), meanings_(std::move(meanings)) {}
 
     std::size_t size() const override { return ring_.size(); }
+    void prefetch(std::size_t index) const override {
+        const auto* const record = reinterpret_cast<const char*>(&ring_.at(index));
+        __builtin_prefetch(record);
+        __builtin_prefetch(record + sizeof(Record) - 1);
+    }
     Event at(std::size_t index) const override {
         const Record& record = ring_.at(index);
         const Meanings& means = *meanings_;

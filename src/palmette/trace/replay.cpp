@@ -84,7 +84,7 @@ class Replayer {
 
     /// Both ends of a channel have its messages in the same order.
     void link() {
-        const auto by_begin = [](std::vector<End>& ends) {
+        const auto by_begin = [](Side& ends) {
             std::stable_sort(ends.begin(), ends.end(),
                              [](const End& a, const End& b) { return a.begin.measured_ns < b.begin.measured_ns; });
         };
@@ -100,7 +100,7 @@ class Replayer {
                 out_.without_counterpart += longer.size() - kept;
                 longer.erase(longer.begin(), longer.end() - static_cast<std::ptrdiff_t>(kept));
             }
-            for (std::vector<End>* const side : {&ends.sends, &ends.receives})
+            for (Side* const side : {&ends.sends, &ends.receives})
                 for (End& end : *side)
                     threads_[static_cast<std::size_t>(end.begin.at.thread)].begun.push_back(
                         {end.begin.measured_ns, &end, nullptr, 0, -1});
@@ -278,13 +278,15 @@ class Replayer {
         return {};
     }
 
-    Dependency on_other_end(std::vector<End> Ends::* own, std::vector<End> Ends::* others, const Channel& channel,
-                            const Event& part, std::int32_t number, bool receives) {
+    Dependency on_other_end(Side Ends::* own, Side Ends::* others, const Channel& channel, const Event& part,
+                            std::int32_t number, bool receives) {
         const auto found = channels_.find(channel);
         if (found == channels_.end()) return {};
-        std::vector<End>& mine = found->second.*own;
-        auto at = std::lower_bound(mine.begin(), mine.end(), part.begin_ns,
-                                   [](const End& end, std::int64_t value) { return end.begin.measured_ns < value; });
+        Side& mine = found->second.*own;
+        const auto before = [](const End& end, std::int64_t value) { return end.begin.measured_ns < value; };
+        auto at = mine.begin() + static_cast<std::ptrdiff_t>(mine.next);
+        if (at == mine.end() || at->begin.measured_ns != part.begin_ns)
+            at = std::lower_bound(mine.begin(), mine.end(), part.begin_ns, before);
         // Of several that began at the same moment each is asked for once.
         while (at != mine.end() && at->begin.measured_ns == part.begin_ns && at->completed) ++at;
         if (at == mine.end() || at->begin.measured_ns != part.begin_ns) return {};
@@ -301,6 +303,7 @@ class Replayer {
             return on({});
         }
         at->completed = true;
+        mine.next = index + 1;
         return waits ? on(other.begin) : Dependency{};
     }
 
@@ -330,17 +333,15 @@ class Replayer {
         thread.before_ns = call.end_ns;
         thread.requests.clear();
         thread.entered = false;
+        thread.traced->prefetch(thread.next + 1);
     }
 
-    void note_in_call(const Thread& thread) {
+    void note_in_call(Thread& thread) {
         const Event& call = thread.call;
-        if (!in_call_ || in_call_->function != call.function || in_call_->path != call.path ||
-            in_call_->process != thread.process) {
-            in_call_ = &in_calls_[{call.function, call.path, thread.process}];
-            *in_call_ = {call.function, call.path, thread.process, in_call_->measured_s, in_call_->replayed_s};
-        }
-        in_call_->measured_s += static_cast<double>(call.end_ns - call.begin_ns) * ns;
-        in_call_->replayed_s += thread.now_s - thread.entry_s;
+        const auto [found, made] = thread.in_calls.try_emplace((std::uint64_t{call.function} << 32U) | call.path,
+                                                               InCalls{call.function, call.path, thread.process, 0, 0});
+        found->second.measured_s += static_cast<double>(call.end_ns - call.begin_ns) * ns;
+        found->second.replayed_s += thread.now_s - thread.entry_s;
     }
 
     bool is_modelled(const Event& call) const {
@@ -426,7 +427,15 @@ class Replayer {
             one.function = function;
             out_.unmodelled.push_back(one);
         }
-        for (const auto& [key, one] : in_calls_) out_.in_calls.push_back(one);
+        std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, InCalls> in_calls;
+        for (const Thread& thread : threads_)
+            for (const auto& [key, one] : thread.in_calls) {
+                InCalls& sum = in_calls[{one.function, one.path, one.process}];
+                sum = {one.function, one.path, one.process, sum.measured_s, sum.replayed_s};
+                sum.measured_s += one.measured_s;
+                sum.replayed_s += one.replayed_s;
+            }
+        for (const auto& [key, one] : in_calls) out_.in_calls.push_back(one);
         std::sort(out_.unmodelled.begin(), out_.unmodelled.end(),
                   [](const Unmodelled& a, const Unmodelled& b) { return a.seconds > b.seconds; });
     }
@@ -469,8 +478,6 @@ class Replayer {
     std::map<Channel, Ends> channels_;
     ByInstance<Gathering> gatherings_;
     std::vector<Prices::Part> parts_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, InCalls> in_calls_;
-    InCalls* in_call_ = nullptr;
     std::map<std::uint32_t, Unmodelled> unmodelled_;
     std::deque<std::int32_t> queue_;
     std::int64_t begin_ns_ = 0, from_ns_ = 0, window_ns_ = none;

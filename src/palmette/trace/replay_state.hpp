@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "palmette/trace/events.hpp"
@@ -38,8 +39,12 @@ struct End {
     bool completed = false;        ///< here
 };
 
+/// One side of a channel. Mostly asked for in order.
+struct Side : std::vector<End> {
+    std::size_t next = 0;  ///< behind the one that was found last
+};
 struct Ends {
-    std::vector<End> sends, receives;
+    Side sends, receives;
 };
 
 struct PartOfScan {
@@ -92,6 +97,7 @@ struct Thread {
     Moment dependency;
     std::int32_t next_waiter = nobody;
     std::vector<Wait> waits;
+    std::unordered_map<std::uint64_t, InCalls> in_calls;  ///< by function and path
 };
 
 }  // namespace palmette::trace
