@@ -7,6 +7,7 @@ again; otherwise a dependency between ranks isn't known, and what is missing is 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from palmette import _core
@@ -20,6 +21,10 @@ MOST_OFF = 0.01
 """Of the measured time: if the replay with measured costs is off by more, nothing is said."""
 MOST_UNBOUNDED = 0.1
 """Of what calls take besides waiting: more in collectives without a known bound, and the network's share isn't told."""
+MOST_STEPS = 20_000_000
+"""Of all plans together that are simulated to tell plans and their execution apart: seconds."""
+LEAST_STEPS = 5000
+"""That a plan counts as, however few it has."""
 MOST_ROOTS = 3
 LEAST_SHARE = 0.01
 MOST_CALLS = 20_000_000
@@ -101,10 +106,9 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     limits = Limits(seats) if seats and seats.has_rates else None
     bound_of = limits.seconds if limits else None
     few = findings.calls <= MOST_CALLS
+    predictions = _Predictions(limits) if limits and few else None
     try:
-        found = _core.causes_of(
-            trace_files(job), bound_of, MOST_ROOTS if few else 0, limits.predicted if limits and few else None
-        )
+        found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if few else 0, predictions)
     except _core.Error as error:
         raise RecordError(str(error)) from None
     causes = Causes(withheld=missing_dependency(found))
@@ -119,7 +123,11 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         causes.unbounded = _without_bounds(findings) if bound_of else ""
         if bound_s > ideal_s and not causes.unbounded:
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
-            _split_software(causes, found, bound_s)
+            if (
+                predictions
+                and _share_of(findings, lambda row, function: function in predictions.unknown) <= MOST_UNBOUNDED
+            ):
+                _split_software(causes, found, bound_s)
     whole_s = time_s * len(found.ranks)
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
     for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
@@ -147,6 +155,26 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     return causes
 
 
+class _Predictions:
+    """What the model says of served calls, as long as that takes seconds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._steps = 0.0
+        self.unknown: set[str] = set()
+        """Functions of calls of which it isn't known."""
+
+    def __call__(self, function: str, ranks: Sequence[int], root: int, size: int, algorithm: str) -> float:
+        """Return seconds; 0: not known."""
+        seconds = 0.0
+        if self._steps <= MOST_STEPS:
+            steps, seconds = self._limits.predicted(function, ranks, root, size, algorithm)
+            self._steps += max(steps, LEAST_STEPS)
+        if seconds <= 0:
+            self.unknown.add(function)
+        return seconds
+
+
 def _split_software(causes: Causes, found: _core.TraceCauses, bound_s: float) -> None:
     """Tell plans of served calls, their execution and all other calls apart, each as it changes the replay's time."""
     if found.planned is None or found.served is None or found.served.time_s <= found.bound.time_s:
@@ -158,19 +186,28 @@ def _split_software(causes: Causes, found: _core.TraceCauses, bound_s: float) ->
     causes.others = served_s / time_s
 
 
-def _without_bounds(findings: Findings) -> str:
-    """Return which collectives take much time of which nobody knows how much they need at least, in a sentence."""
+def _share_of(findings: Findings, wanted: Callable[[_core.WaitRow, str], bool]) -> float:
+    """Return the share of calls by row and function in what calls take besides waiting."""
     waits = findings.view.waits
-    whole_s = without_s = 0.0
-    functions: dict[str, None] = {}
+    whole_s = wanted_s = 0.0
     for row in waits.rows:
         seconds = row.split.excess_s + row.split.completion_s
         whole_s += seconds
-        function = waits.functions[row.function]
-        if plain_collective(function) and not is_bounded(function) and row.split.bound_s == 0 and seconds > 0:
-            without_s += seconds
+        wanted_s += seconds if wanted(row, waits.functions[row.function]) else 0.0
+    return wanted_s / whole_s if whole_s > 0 else 0.0
+
+
+def _without_bounds(findings: Findings) -> str:
+    """Return which collectives take much time of which nobody knows how much they need at least, in a sentence."""
+    functions: dict[str, None] = {}
+
+    def is_unbounded(row: _core.WaitRow, function: str) -> bool:
+        found = bool(plain_collective(function)) and not is_bounded(function) and row.split.bound_s == 0
+        if found and row.split.excess_s + row.split.completion_s > 0:
             functions[function] = None
-    if without_s <= MOST_UNBOUNDED * whole_s:
+        return found
+
+    if _share_of(findings, is_unbounded) <= MOST_UNBOUNDED:
         return ""
     what = f"{', '.join(functions)} need{'s' if len(functions) == 1 else ''}"
     return f"what {what} at least isn't known: network and software aren't told apart"

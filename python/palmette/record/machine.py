@@ -169,24 +169,31 @@ class Limits:
         except _core.Error:
             return 0.0
 
-    def predicted(self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int, algorithm: str) -> float:
-        """Return what the model says of such a call by an algorithm; 0: nothing is known."""
+    def predicted(
+        self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int, algorithm: str
+    ) -> tuple[float, float]:
+        """Return how many steps its plan has, about, and what the model says of such a call; 0: nothing is known."""
         what = self.collective(function, ranks, bytes_of_call)
         if what is None or not self.seats.has_rates:
-            return 0.0
-        return self.predicted_on(self.job_of(ranks), what[0], algorithm, max(0, root), what[1]) or 0.0
+            return 0.0, 0.0
+        return self._played(self.job_of(ranks), what[0], algorithm, max(0, root), what[1])
 
     def predicted_on(self, job: _core.Job, collective: str, spec: str, root: int, block: int) -> float | None:
         """Return the model's time of a collective on a job; None where its plan is too large to be simulated."""
+        return self._played(job, collective, spec, root, block)[1] or None
+
+    def _played(self, job: _core.Job, collective: str, spec: str, root: int, block: int) -> tuple[float, float]:
         details = details_of(collective, shared_memory=True)
         try:
-            if about_steps(job, collective, spec, root, block, details) > MOST_STEPS:
-                return None
+            steps = about_steps(job, collective, spec, root, block, details)
+            if steps > MOST_STEPS:
+                return 0.0, 0.0
             if job not in self._costs:
                 self._costs[job] = _core.Costs.of(job)
-            return _core.predict_algorithm(job, collective, spec, self._costs[job], root, block, **details).seconds
+            costs = self._costs[job]
+            return steps, _core.predict_algorithm(job, collective, spec, costs, root, block, **details).seconds
         except _core.Error:
-            return None
+            return 0.0, 0.0
 
     def crossing(
         self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int
