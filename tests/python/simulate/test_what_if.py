@@ -130,7 +130,7 @@ def test_nothing_that_is_known_is_quicker_than_bounds(simulated: Simulated) -> N
         assert bound.expected_s < time_of(simulated("allgather", 16384, 0, "block", allgather=other))
 
 
-def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
+def test_a_hot_link_is_told_from_software(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cyclic placement fills the switches' uplinks: what is lost is the network's."""
     job = simulated("none", 0, 60000, "cyclic")
     seats, _ = seats_of(job)
@@ -151,6 +151,10 @@ def test_a_hot_link_is_told_from_software(simulated: Simulated) -> None:
     assert causes.plans < 0.25 < 0.8 < causes.execution
     assert causes.others > 0.95
     assert causes.plans * causes.execution * causes.others == pytest.approx(causes.software)
+    # Where too little is known of what plans should take, nothing is said of them.
+    monkeypatch.setattr("palmette.record.causes.MOST_STEPS", -1)
+    again = causes_of(job, findings_of(job, seats), seats)
+    assert again.plans is None and again.software == causes.software
 
 
 def test_a_full_link_is_told_with_who_fills_it_and_the_gain_of_another_order(
