@@ -4,9 +4,10 @@
     .venv/bin/python studies/claims.py small-nodes
     .venv/bin/python studies/claims.py all --write docs/results/2026-11-29-seed-claims.md
 
-Prints tables in Markdown and a verdict that is computed from them; with --write puts them between the markers of a page,
-and raw samples in the folder of the page's name. Some want SimGrid (`make simulate`), some root for a lab, all `make
-build`. A claim that can't be run here says why, and leaves its part of the page as it was; the exit status is then 1.
+Prints tables in Markdown and a verdict that is computed from them; with --write puts them between the markers of a
+page, and raw samples in the folder of the page's name. Some want SimGrid (`make simulate`), some root for a lab, all
+`make build`. A claim that can't be run here says why, and leaves its part of the page as it was; the exit status is
+then 1.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import time
 import traceback
 from pathlib import Path
 
-from claim import small
+from claim import cache, network, node, small
 from claim.form import CannotRunError, Claim, Found, Options
 
-CLAIMS = (*small.CLAIMS,)
+CLAIMS = (*small.CLAIMS, *network.CLAIMS, *node.CLAIMS, *cache.CLAIMS)
 """In the order of the page."""
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 
@@ -96,7 +97,7 @@ def main() -> int:
             print(f"not run: {error}", flush=True)
             left_out += 1
             continue
-        except Exception:  # noqa: BLE001  one claim's fault doesn't cost the others
+        except Exception:
             print(f"not run, a fault of its command:\n{traceback.format_exc()}", flush=True)
             left_out += 1
             continue

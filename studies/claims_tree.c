@@ -37,9 +37,7 @@ static int length(int chunk, int bytes) { return least(payload, bytes - chunk * 
 static int top(void) { return nodes + (leaves > 1 ? leaves : 0); }
 static int parent(int of) { return of < nodes ? nodes + of / radix : of == top() ? -1 : top(); }
 static int child(int of, int i) { return leaves > 1 && of == top() ? nodes + i : (of - nodes) * radix + i; }
-static int children(int of) {
-    return leaves > 1 && of == top() ? leaves : least(radix, nodes - (of - nodes) * radix);
-}
+static int children(int of) { return leaves > 1 && of == top() ? leaves : least(radix, nodes - (of - nodes) * radix); }
 
 static void leader(int bytes) {
     const int chunks = (bytes + payload - 1) / payload;
@@ -59,7 +57,8 @@ static void leader(int bytes) {
 /* Results pass downwards while chunks that follow come up. */
 static void turn(int bytes) {
     const int chunks = (bytes + payload - 1) / payload, below = children(rank), above = parent(rank);
-    MPI_Request *from = malloc(sizeof *from * (size_t)below), *out = malloc(sizeof *out * (size_t)(chunks * (below + 1)));
+    MPI_Request *from = malloc(sizeof *from * (size_t)below),
+                *out = malloc(sizeof *out * (size_t)(chunks * (below + 1)));
     int sent = 0, down = 0;
     MPI_Request result = MPI_REQUEST_NULL;
     for (int up = 0; up < chunks || down < chunks;) {
@@ -79,8 +78,10 @@ static void turn(int bytes) {
                 wanted[below] = result;
                 MPI_Waitany(below + 1, wanted, &at, MPI_STATUS_IGNORE);
                 which = at == below;
-                if (which) result = wanted[below];
-                else from[at] = wanted[at], --left;
+                if (which)
+                    result = wanted[below];
+                else
+                    from[at] = wanted[at], --left;
                 free(wanted);
             } else {
                 MPI_Wait(&both[1], MPI_STATUS_IGNORE);
@@ -153,9 +154,12 @@ int main(int argc, char **argv) {
     for (int a = 9; a < argc; ++a) {
         const int bytes = atoi(argv[a]);
         const double from = start();
-        if (network && rank >= nodes) turn(bytes);
-        else if (network) leader(bytes);
-        else if (rank < nodes) doubling(bytes);
+        if (network && rank >= nodes)
+            turn(bytes);
+        else if (network)
+            leader(bytes);
+        else if (rank < nodes)
+            doubling(bytes);
         double took = rank < nodes ? MPI_Wtime() - from : 0, longest = 0;
         MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
         if (rank == 0) printf("%d %.12g\n", bytes, longest);

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def program() -> Path:
 
 
 @cache
-def simulated(mode: str, nodes: int, sizes: tuple[int, ...]) -> dict[int, float]:
+def simulated(mode: str, nodes: int, sizes: tuple[int, ...], window: int = WINDOW) -> dict[int, float]:
     """Return the simulated seconds by size. `network`: to switches and between them, else between adapters."""
     leaves = -(-nodes // RADIX)
     ends = SEND_S + RECEIVE_S
@@ -66,14 +65,14 @@ def simulated(mode: str, nodes: int, sizes: tuple[int, ...]) -> dict[int, float]
     hosts = [host.name for host in tree.hosts()][:nodes]
     top, *rest = (platform.service_host(one.name) for group in tree.walk() for one in group.aggregators)
     seats = [*hosts, *rest, top]
-    words = [mode, str(nodes), str(RADIX), repr(SEND_S), repr(RECEIVE_S), repr(SWITCH_S), str(PAYLOAD), str(WINDOW)]
+    words = [mode, str(nodes), str(RADIX), repr(SEND_S), repr(RECEIVE_S), repr(SWITCH_S), str(PAYLOAD), str(window)]
     with tempfile.TemporaryDirectory(prefix="palmette-claims-") as temporary:
         folder = Path(temporary)
         (folder / "platform.xml").write_text(platform.platform_xml(made.topology, COSTS), encoding="utf-8")
         (folder / "hosts").write_text("".join(f"{name}\n" for name in seats), encoding="utf-8")
         ended = simgrid.start(
-            simgrid.find_smpirun(), folder, len(seats), program(), simgrid.configuration(COSTS, {"smpi/allreduce": "rdb"}),
-            [*words, *map(str, sizes)], {}, 240,
+            simgrid.find_smpirun(), folder, len(seats), program(),
+            simgrid.configuration(COSTS, {"smpi/allreduce": "rdb"}), [*words, *map(str, sizes)], {}, 240,
         )  # fmt: skip
     if ended.trouble:
         raise CannotRunError(f"the simulation of {nodes} nodes: {ended.trouble}")
@@ -119,7 +118,8 @@ def sizes(options: Options) -> Found:
     ratio = network[2048] / network[asked[0]]
     agreed = (network[2048] + agreement) / (network[asked[0]] + agreement)
     table = Table(
-        f"{nodes:,} nodes of one rank each, two tiers of switches with {RADIX} below each, {RATE / 1e9} GB/s, slots of "
+        f"{nodes:,} nodes of one rank each, two tiers of switches with {RADIX} below each, {RATE / 1e9} GB/s, "
+        "slots of "
         f"{PAYLOAD} bytes, {WINDOW} of a group; simulated but for the last column.",
         ["vector", "switches", "of 8 B", "with an agreement", "of 8 B", "hosts", "switches, model"],
         rows,
@@ -144,7 +144,8 @@ def nodes(options: Options) -> Found:
         network, hosts = simulated("network", count, (16,))[16], simulated("hosts", count, (1, 16))
         samples[count] = {"network_s": network, "hosts_s": hosts[16], "agreement_s": hosts[1]}
         rows.append(
-            [f"{count:,}", us(network), us(network + hosts[1]), us(hosts[16]), us(network_s(count, 16)), us(hosts_s(count, 16))]
+            [f"{count:,}", us(network), us(network + hosts[1]), us(hosts[16]), us(network_s(count, 16)),
+             us(hosts_s(count, 16))]
         )  # fmt: skip
     rows += [[f"{n:,}", "", "", "", us(network_s(n, 16)), us(hosts_s(n, 16))] for n in MODELLED]
     first, last = samples[asked[0]], samples[asked[-1]]
@@ -154,13 +155,15 @@ def nodes(options: Options) -> Found:
     by_hosts = hosts_s(ends, 16) / hosts_s(asked[0], 16)
     agreed = (last["network_s"] + last["agreement_s"]) / (first["network_s"] + first["agreement_s"])
     table = Table(
-        f"Vectors of 16 B, {RADIX} below each switch: two tiers from {2 * RADIX} nodes, three from {RADIX * RADIX + 1:,}.",
+        f"Vectors of 16 B, {RADIX} below each switch: two tiers from {2 * RADIX} nodes, three from "
+        f"{RADIX * RADIX + 1:,}.",
         ["nodes", "switches", "with an agreement", "hosts", "switches, model", "hosts, model"],
         rows,
     )
     return Found(
         SHOWN if modelled <= FLAT else DIRECTION if modelled < by_hosts else REFUTED,
-        f"{asked[0]} to {asked[-1]:,} nodes {grown['network_s']:.2f} times, to {ends:,} {modelled:.2f} (model); hosts "
+        f"{asked[0]} to {asked[-1]:,} nodes {grown['network_s']:.2f} times, to {ends:,} {modelled:.2f} (model); "
+        "hosts "
         f"{grown['hosts_s']:.2f} and {by_hosts:.2f}; with an agreement {agreed:.2f}",
         "a tier more each 32-fold, where hosts take a round more each doubling; an agreement after each call is such "
         "rounds, and takes most of the gain",
@@ -169,9 +172,76 @@ def nodes(options: Options) -> Found:
     )
 
 
+INSIDE = "leaders:leaders=1,inside=shared"
+HOSTS = ("recursive_doubling", INSIDE, "node_aware")
+
+
+def inside_s(ranks: int, size: int) -> float:
+    """Return the predicted time until a leader has the sum of ranks that share memory, and they have its result."""
+    job = _core.Job(_core.Machine.synthetic(f"1node:{ranks}core"), "block")
+    return _core.predict_algorithm(
+        job, "allreduce", INSIDE, _core.Costs.of(job), 0, size, shared_memory=True, element_bytes=8
+    ).seconds
+
+
+def hosts_best(nodes: int, size: int) -> tuple[float, str]:
+    """Return the best of the hosts' plans for many ranks a node, predicted."""
+    job = _core.Job(_core.Machine.synthetic(f"{nodes}node@{RATE / 1e9}GB/s~1.57us:2socket:8core"), "block")
+    costs = _core.Costs.of(job)
+    times = {
+        one: _core.predict_algorithm(job, "allreduce", one, costs, 0, size, shared_memory=True, element_bytes=8).seconds
+        for one in HOSTS
+    }
+    best = min(times, key=lambda name: times[name])
+    return times[best], best
+
+
+def phases(options: Options) -> Found:
+    """Socket, node, network, node, socket, with 16 ranks a node."""
+    rows = []
+    five, hosts = {}, {}
+    asked = [(64, 16)] if options.small else [(64, 16), (256, 16), (1024, 16), (1024, 2048)]
+    for count, size in asked:
+        socket, node, flat = inside_s(8, size), inside_s(2, size), inside_s(16, size)
+        network = simulated("network", count, (size,))[size]
+        five[count, size] = socket + node + network
+        hosts[count, size], name = hosts_best(count, size)
+        rows.append(
+            [f"{count:,}", _core.format_size(size), us(socket), us(node), us(network), us(five[count, size]),
+             us(flat + network), f"{us(hosts[count, size])} `{name}`"]
+        )  # fmt: skip
+    first, last = five[asked[0]], five[asked[-2 if len(asked) > 1 else 0]]
+    grown = hosts[asked[-2 if len(asked) > 1 else 0]] / hosts[asked[0]]
+    sockets = {size: (inside_s(8, size) + inside_s(2, size)) / inside_s(16, size) for size in (16, 2048)}
+    table = Table(
+        "16 ranks on the 2 sockets of a node, hosts' parts predicted with assumed costs of shared memory, the "
+        "network "
+        "simulated as above; the column `one level` has no phases between sockets.",
+        ["nodes", "vector", "in sockets", "between sockets", "network", "five phases", "one level", "hosts, best"],
+        rows,
+    )
+    return Found(
+        DIRECTION if all(five[one] < hosts[one] for one in asked) else REFUTED,
+        f"{asked[0][0]} to {asked[-1][0]:,} nodes {last / first:.2f} times, hosts {grown:.2f}; with phases between "
+        f"sockets the part inside a node takes {sockets[16]:.2f} of the time without at 16 B, "
+        f"{sockets[2048]:.2f} at 2K",
+        "what is done inside a node doesn't depend on the number of nodes; two more phases cost their latencies, "
+        "and pay "
+        "where two leaders share the combining, or sockets' caches are slow to each other, which these costs "
+        "don't have",
+        [table],
+        {
+            "five_s": {f"{n}x{s}": t for (n, s), t in five.items()},
+            "hosts_s": {f"{n}x{s}": t for (n, s), t in hosts.items()},
+        },
+    )
+
+
 CLAIMS = (
     Claim("small-sizes", "Small vectors: close to a flat curve up to 2 KB", "nearly flat to 2K; no times", True,
           f"{SIMULATED}, {MODEL}", sizes),
     Claim("small-nodes", "Small vectors: flat with the number of nodes, to 7,861", "flat; no times", True,
           f"{SIMULATED} to 1,024, {MODEL} beyond", nodes),
+    Claim("phases", "Many ranks a node: five phases (sockets, node, network and back), flat with nodes",
+          "16 ranks, 1,024 nodes; no times", True, f"{MODEL}, {SIMULATED}", phases),
 )  # fmt: skip
