@@ -14,6 +14,7 @@ from pathlib import Path
 
 from palmette import _core
 from palmette.simulate import cluster, parameters, platform, simgrid
+from palmette.simulate.errors import SimulateError
 
 from .form import DIRECTION, MODEL, REFUTED, ROOT, SHOWN, SIMULATED, CannotRunError, Claim, Found, Options, Table, us
 
@@ -47,7 +48,7 @@ def program() -> Path:
         raise CannotRunError("SimGrid isn't here: `make simulate` installs it") from None
     except subprocess.CalledProcessError as error:
         raise CannotRunError(f"smpicc: {error.stderr.strip().splitlines()[-1]}") from None
-    except simgrid.SimulateError as error:
+    except SimulateError as error:
         raise CannotRunError(str(error)) from None
     return made
 

@@ -164,13 +164,17 @@ IoUringRegistrar::Sent IoUringRegistrar::send(int socket, std::uintptr_t handle,
         wanted.fd = socket;
         wanted.addr = reinterpret_cast<std::uintptr_t>(memory) + done;
         wanted.len = static_cast<std::uint32_t>(std::min(bytes - done, most_in_send));
-        wanted.ioprio = IORING_RECVSEND_FIXED_BUF | IORING_SEND_ZC_REPORT_USAGE;
+        wanted.ioprio = IORING_RECVSEND_FIXED_BUF | (reports_copies_ ? IORING_SEND_ZC_REPORT_USAGE : 0U);
         wanted.buf_index = static_cast<std::uint16_t>(handle - 1);
         ring_->submit(wanted);
         // The result, then the notice that the pages are free.
         const io_uring_cqe result = ring_->wait();
-        if (result.flags & IORING_CQE_F_MORE)
-            out.copied |= (static_cast<std::uint32_t>(ring_->wait().res) & IORING_NOTIF_USAGE_ZC_COPIED) != 0;
+        if (result.flags & IORING_CQE_F_MORE) {
+            const auto notice = static_cast<std::uint32_t>(ring_->wait().res);
+            if (reports_copies_)
+                out.copied = out.copied.value_or(false) || (notice & IORING_NOTIF_USAGE_ZC_COPIED) != 0;
+        }
+        if (result.res == -EINVAL && std::exchange(reports_copies_, false)) continue;
         if (result.res <= 0) {
             out.error = result.res < 0 ? -result.res : EPIPE;
             return out;
@@ -189,7 +193,7 @@ std::unique_ptr<IoUringRegistrar> IoUringRegistrar::open(unsigned, std::string& 
 }
 std::uintptr_t IoUringRegistrar::register_memory(void*, std::size_t) { return 0; }
 void IoUringRegistrar::unregister_memory(std::uintptr_t) noexcept {}
-IoUringRegistrar::Sent IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) { return {ENOSYS, false}; }
+IoUringRegistrar::Sent IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) { return {ENOSYS, {}}; }
 
 #endif
 

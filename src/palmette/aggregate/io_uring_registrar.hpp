@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ class IoUringRegistrar final : public Registrar {
     void unregister_memory(std::uintptr_t handle) noexcept override;
 
     struct Sent {
-        int error = 0;        ///< an errno
-        bool copied = false;  ///< the kernel copied instead of sending from the pages, as it does on this host
+        int error = 0;  ///< an errno
+        /// The kernel copied instead of sending from the pages, as it does to sockets of this host. Told since
+        /// Linux 6.2.
+        std::optional<bool> copied;
     };
     /// Sends all of it over a TCP socket from the registered pages, and waits until they are no longer needed.
     Sent send(int socket, std::uintptr_t handle, const void* memory, std::size_t bytes);
@@ -41,6 +44,7 @@ class IoUringRegistrar final : public Registrar {
     std::unique_ptr<Ring> ring_;
     std::vector<std::uint32_t> free_;
     int refused_by_ = 0;
+    bool reports_copies_ = true;
 };
 
 }  // namespace palmette::aggregate

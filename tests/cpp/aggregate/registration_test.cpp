@@ -125,6 +125,14 @@ class IoUring : public testing::Test {
         std::string why;
         registrar = IoUringRegistrar::open(8, why);
         if (!registrar) GTEST_SKIP() << why;
+        char* const memory = pages_of('t', bytes);
+        const std::uintptr_t handle = registrar->register_memory(memory, bytes);
+        if (!handle) GTEST_SKIP() << "registering memory: " << std::strerror(registrar->refused_by());
+        const int error = registrar->send(connection.from.get(), handle, memory, bytes).error;
+        registrar->unregister_memory(handle);
+        munmap(memory, bytes);
+        if (error) GTEST_SKIP() << "sending from registered memory: " << std::strerror(error);
+        connection.receive(bytes);
     }
     /// What comes when the memory is sent by its registration in the cache.
     char sent(RegistrationCache& cache, const char* memory) {
