@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
+
+#include "palmette/base/range_cache.hpp"
 
 namespace palmette::runtime {
 
@@ -20,24 +20,14 @@ class SharedAttacher {
 /// Mapped ranges of all members, ordered by (member, address). Ranges of one member never overlap: a new one that
 /// overlaps or touches others is merged with them. What was found since the last `settle` stays mapped until then; of
 /// the others the least recently used are evicted first when a bound is reached.
-class AttachCache {
+class AttachCache final : private base::RangeHolder {
   public:
-    struct Bounds {
-        std::int64_t entries = 128;
-        std::int64_t bytes = std::int64_t{1} << 30;
-    };
-    struct Counts {
-        std::int64_t hits = 0;
-        std::int64_t misses = 0;
-        std::int64_t refusals = 0;   ///< misses not mapped: the attacher failed or the bounds left no capacity
-        std::int64_t evictions = 0;  ///< to stay within the bounds
-    };
+    using Bounds = base::RangeCache::Bounds;
+    using Counts = base::RangeCache::Counts;
 
     /// `attacher` must outlive the cache.
-    AttachCache(SharedAttacher& attacher, Bounds bounds) : attacher_(attacher), bounds_(bounds) {}
-    ~AttachCache();
-    AttachCache(const AttachCache&) = delete;
-    AttachCache& operator=(const AttachCache&) = delete;
+    AttachCache(SharedAttacher& attacher, Bounds bounds)
+        : attacher_(attacher), ranges_(*this, bounds, base::RangeCache::Merge::touching) {}
 
     /// Where `member`'s memory [address, address + bytes) can be read here, until the next `settle`. Null: not mapped;
     /// read it otherwise.
@@ -45,30 +35,17 @@ class AttachCache {
     /// Ends the lifetime of all pointers that `find` returned so far: their ranges may be unmapped from now on.
     void settle();
 
-    [[nodiscard]] const Counts& counts() const { return counts_; }
-    [[nodiscard]] std::int64_t entries() const { return static_cast<std::int64_t>(ranges_.size()); }
-    [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+    [[nodiscard]] const Counts& counts() const { return ranges_.counts(); }
+    [[nodiscard]] std::int64_t entries() const { return ranges_.entries(); }
+    [[nodiscard]] std::int64_t bytes() const { return ranges_.bytes(); }
 
   private:
-    struct Range {
-        std::int64_t bytes;
-        char* mapped;
-        std::int64_t last_use;  ///< the time of the last find
-        std::int64_t period;    ///< the settle() period of it
-    };
-    using Ranges = std::map<std::pair<int, std::uint64_t>, Range>;
-
-    Ranges::iterator remove(Ranges::iterator range);
-    bool evict_for(std::int64_t bytes);
+    std::uintptr_t hold(int member, std::uint64_t begin, std::int64_t bytes) override;
+    void drop(std::uintptr_t mapped, std::int64_t bytes) noexcept override;
 
     SharedAttacher& attacher_;
-    Bounds bounds_;
-    Counts counts_;
-    Ranges ranges_;
-    std::vector<std::pair<char*, std::int64_t>> retired_;  ///< replaced, but perhaps still read in this period
-    std::int64_t bytes_ = 0;                               ///< of ranges_ and retired_
-    std::int64_t time_ = 0;
-    std::int64_t period_ = 0;
+    base::RangeCache ranges_;
+    std::vector<base::RangeCache::Range*> found_;  ///< since the last settle(), each once
 };
 
 }  // namespace palmette::runtime
