@@ -16,12 +16,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal[
     "flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "device_mpi", "algorithm",
-    "site", "joblog"
+    "site", "joblog", "sharp"
 ]  # fmt: skip
 """What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%;
-level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; device_mpi auto, 0 or 1; report 0, 1 or a path
-that ends in .json; algorithm an algorithm's specification or `mpi`; site 0 or a folder; joblog 0, syslog,
-syslog:/SOCKET or a path, a folder's too."""
+level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; device_mpi auto, 0 or 1; sharp auto, off or a
+path; report 0, 1 or a path that ends in .json; algorithm an algorithm's specification or `mpi`; site 0 or a folder;
+joblog 0, syslog, syslog:/SOCKET or a path, a folder's too."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 
@@ -77,6 +77,7 @@ class Setting(NamedTuple):
             if value not in ("0", "1") and not value.endswith(".json")
             else "",
             "site": "0 or a folder that begins with /" if value != "0" and not value.startswith("/") else "",
+            "sharp": "auto, off or a path with a /" if value not in ("auto", "off") and "/" not in value else "",
             "joblog": "0, syslog, syslog:/SOCKET or a path that begins with /"
             if value not in ("0", "syslog") and not value.startswith(("/", "syslog:/"))
             else "",

@@ -47,7 +47,7 @@ CPP_ROOMS = {
         ("composed", "reorder"),
     ),
     "topology": (("",), ("mapping",)),
-    "aggregate": (("",), ("client",), ("daemon",)),
+    "aggregate": (("",), ("client", "sharp"), ("daemon",)),
     "model": (("",), ("bound",), ("estimate", "play", "flow")),
     "collectives": (
         ("",),

@@ -21,6 +21,7 @@ from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, force_lines, gain_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
+from palmette.run.sharp import find_sharp
 from palmette.settings import SettingError
 from palmette.settings_files import Value, value_in_force, values
 from palmette.tune.candidates import sizes_unknown
@@ -112,14 +113,13 @@ def command(
             _explain_report(report, rules, path or BUILT_IN, not no_model, as_json)
             return
         settings = values()
-        asked = _asked(
-            collective, size, _job(topology, machine, placement, ppn, ranks), mpi, root, ordered, oversubscribed
-        )
+        job = _job(topology, machine, placement, ppn, ranks)
+        asked = _asked(collective, size, job, mpi, root, ordered, oversubscribed)
         asked = replace(
             asked,
             shared_memory=_is_on("shared", settings),
             reproducible=_is_on("reproducible", settings),
-            aggregators=_text("aggregator_token", settings) != "",
+            aggregators=_text("aggregator_token", settings) != "" or _switches_reduce(job),
         )
         name = path or BUILT_IN
         on = _is_on("enable", settings)
@@ -137,11 +137,17 @@ def command(
     click.echo("\n".join(lines))
 
 
+def _switches_reduce(job: _core.Job) -> bool:
+    return any(one.kind == "sharp" and one.level < 0 for one in job.aggregators)
+
+
 def _job(topology: str | None, machine: str | None, placement: str, ppn: int | None, ranks: int | None) -> _core.Job:
     from_environment = None if machine is not None else value_in_force("PALMETTE_TOPOLOGY") or None
     made = make_machine(machine, topology if topology is not None else from_environment, ppn)
     if made is not None:
-        return job_on(made, placement, ranks)
+        job = job_on(made.with_reducing_switches(), placement, ranks)
+        in_service = _switches_reduce(job) and find_sharp(os.environ, value_in_force("PALMETTE_SHARP")).usable
+        return job if in_service else job.without_aggregators("sharp")
     if placement != "block" or ppn is not None:
         given = "--placement" if placement != "block" else "--ppn"
         raise CliError(f"{given} needs a machine; name one with --topology or --machine")

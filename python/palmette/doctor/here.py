@@ -9,6 +9,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from palmette import _core, settings, settings_files
 from palmette.lab.errors import LabError
@@ -20,6 +21,7 @@ from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, fi
 from palmette.mpi.launch.identify import LauncherKind, identify
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
+from palmette.run.sharp import find_sharp
 from palmette.topology.file import TopologyError, load
 from palmette.units import plural
 
@@ -137,6 +139,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
             Check("shared memory", *shared_memory()),
             Check("single copy", *single_copy()),
             Check("XPMEM", *xpmem()),
+            _sharp(in_force),
             _lab(),
         ],
         devices=[Check(*line) for line in sentences(found)],
@@ -229,6 +232,26 @@ def _hwloc(environment: Mapping[str, str]) -> Check:
             continue
         return Check("hwloc", True, f"{library}, API {version >> 16}.{(version >> 8) & 0xFF}.{version & 0xFF}")
     return Check("hwloc", False, "no libhwloc.so.15; the inside of a node is read from /sys instead")
+
+
+def _sharp(environment: Mapping[str, str]) -> Check:
+    """Whether switches will reduce, or the first thing that is missing."""
+    found = find_sharp(environment, environment.get("PALMETTE_SHARP", ""))
+    path = environment.get("PALMETTE_TOPOLOGY", "")
+    if not found.usable or not path:
+        return Check("SHARP", False, found.detail if not found.usable else f"{found.detail}; but no PALMETTE_TOPOLOGY")
+    try:
+        machine = _core.Machine.from_file(path).with_reducing_switches().to_json()
+    except _core.Error as error:
+        return Check("SHARP", False, str(error))
+    if not _has_switches(machine["tree"]):
+        return Check("SHARP", False, f"{found.detail}; but no switch of the topology can reduce")
+    return Check("SHARP", True, f"{found.detail}, for the switches of {path} that can reduce")
+
+
+def _has_switches(node: Mapping[str, Any]) -> bool:
+    here = any(one.get("kind") == "sharp" for one in node.get("aggregators", []))
+    return here or any(_has_switches(child) for child in node.get("children", []))
 
 
 def _lab() -> Check:

@@ -50,7 +50,9 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
             )
         return lines
     if decision.by_aggregators:
-        lines += _wrapped("", f"PALMETTE_AGGREGATOR_TOKEN is set; {decision.reason}")
+        switches = any(one.kind == "sharp" and one.level < 0 for one in decision.asked.job.aggregators)
+        by = "libsharp_coll is there and the switches reduce" if switches else "PALMETTE_AGGREGATOR_TOKEN is set"
+        lines += _wrapped("", f"{by}; {decision.reason}")
         if decision.row is not None:
             lines += _wrapped(
                 "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"

@@ -150,13 +150,14 @@ class AggregatorLimits:
 class Aggregator:
     """What combines contributions on their way, at a switch; a link without a rate is no limit.
 
-    `address` is the HOST:PORT of its daemon.
+    `kind`: a "daemon", whose HOST:PORT is `address`, or "sharp", the switches themselves.
     """
 
     name: str
     up_bytes_per_s: float | None = None
     address: str | None = None
     limits: AggregatorLimits | None = None
+    kind: str = "daemon"
 
 
 @dataclass(slots=True)
@@ -277,6 +278,8 @@ def _present(item: Any, keep: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _aggregator(aggregator: Aggregator) -> dict[str, Any]:
     entry = _present(aggregator)
+    if aggregator.kind == "daemon":
+        del entry["kind"]
     if aggregator.limits is not None:
         entry["limits"] = _present(aggregator.limits)
     return entry

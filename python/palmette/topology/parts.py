@@ -176,6 +176,13 @@ def _inside(reader: Reader, value: Any, path: str, rank: dict[str, int], outer: 
 
 def _aggregator(reader: Reader, entry: dict[str, Any], path: str) -> Aggregator:
     made = Aggregator(reader.text(entry, "name", path), reader.rate(entry, "up_bytes_per_s", path))
+    made.kind = reader.optional_text(entry, "kind", path) or "daemon"
+    if made.kind not in ("daemon", "sharp"):
+        raise reader.error(f"{path}.kind", f'"{made.kind}" of {made.name}: expected daemon or sharp')
+    if made.kind == "sharp":
+        for key in ("up_bytes_per_s", "address"):
+            if entry.get(key) is not None:
+                raise reader.error(f"{path}.{key}", "switches that reduce have none; leave it out")
     made.address = reader.optional_text(entry, "address", path)
     if made.address is not None:
         port = re.fullmatch(r".+:([0-9]{1,5})", made.address)

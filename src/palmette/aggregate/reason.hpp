@@ -31,16 +31,34 @@ enum class Reason : std::uint8_t {
     late_join,    ///< members missing for too long
     shutdown,     ///< the daemon ends
     left,         ///< another member left the group
+    // Of switches (aggregate/sharp), one for each code of libsharp_coll that says what to do about it.
+    no_library,     ///< libsharp_coll isn't where it is looked for
+    other_library,  ///< it has another binary interface
+    wrong_sum,      ///< its first sum is wrong
+    library,        ///< an error of its own without a reason here
+    group_alloc,    ///< no group in the switches
+    tree_connect,   ///< no connection to a tree of switches
+    group_join,     ///< the group can't be joined
+    session,        ///< the aggregation manager isn't reached
+    device,         ///< no adapter that it can use
+    job_create,     ///< the aggregation manager makes no job
+    no_tree,        ///< the switches have no tree for these hosts
+    out_of_band,    ///< leaders don't reach each other over the MPI
+    lock_denied,    ///< this job may not stream
+    registration,   ///< memory can't be registered with the adapter
 };
-inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::left) + 1;
+inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::registration) + 1;
 
 /// As it stands in metrics and JSON.
 constexpr std::string_view name_of(Reason reason) {
     constexpr std::array<std::string_view, reason_count> names{
-        "none",         "connect",     "closed",      "silent",         "stalled",     "damaged",
-        "protocol",     "version",     "machine",     "authentication", "old_epoch",   "unknown_group",
-        "member_taken", "quota",       "no_resource", "stream_lock",    "unsupported", "mismatch",
-        "member_lost",  "parent_lost", "late_join",   "shutdown",       "left"};
+        "none",          "connect",     "closed",      "silent",         "stalled",      "damaged",
+        "protocol",      "version",     "machine",     "authentication", "old_epoch",    "unknown_group",
+        "member_taken",  "quota",       "no_resource", "stream_lock",    "unsupported",  "mismatch",
+        "member_lost",   "parent_lost", "late_join",   "shutdown",       "left",         "no_library",
+        "other_library", "wrong_sum",   "library",     "group_alloc",    "tree_connect", "group_join",
+        "session",       "device",      "job_create",  "no_tree",        "out_of_band",  "lock_denied",
+        "registration"};
     return static_cast<std::size_t>(reason) < reason_count ? names[static_cast<std::size_t>(reason)] : "unknown";
 }
 

@@ -183,6 +183,8 @@ std::string_view expected_instead(std::string_view kind, std::string_view value)
     if (kind == "grids" && !one_of(value, {"halo", "exchange"})) return "halo or exchange";
     if (kind == "device_path" && !one_of(value, {"auto", "staging", "ipc", "nccl"}))
         return "auto, staging, ipc or nccl";
+    if (kind == "sharp" && value != "auto" && value != "off" && value.find('/') == std::string_view::npos)
+        return "auto, off or a path with a /";
     if (kind == "device_mpi" && !one_of(value, {"auto", "0", "1"})) return "auto, 0 or 1";
     if (kind == "share" && !is_share(value)) return "0 or a percentage such as 1%, at most 50%";
     if (kind == "report" && !one_of(value, {"0", "1"}) && !value.ends_with(".json"))

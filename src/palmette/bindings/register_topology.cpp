@@ -71,6 +71,14 @@ void register_machine(nb::module_& m) {
             nb::sig("def from_file(path: str | os.PathLike[str]) -> Machine"),
             "Reads a topology.json. Raises Error naming the file and the place in it.")
         .def(
+            "with_reducing_switches",
+            [](Machine self) {
+                self.add_reducing_switches();
+                return self;
+            },
+            "With an aggregator of kind 'sharp' at each switch that can reduce, as all below it can, where the machine "
+            "lists none itself: as a run has it.")
+        .def(
             "to_json", [](const Machine& self) { return to_dict(self.to_json()); },
             nb::sig("def to_json(self) -> dict[str, typing.Any]"), "The `machine` object of a topology.json.")
         .def_prop_ro(
@@ -172,6 +180,7 @@ void register_aggregator(nb::module_& m) {
     using topology::JobAggregator;
     nb::class_<JobAggregator>(m, "JobAggregator", "What combines contributions on their way, as a job sees it.")
         .def_ro("name", &JobAggregator::name)
+        .def_prop_ro("kind", &JobAggregator::kind_name, "daemon, or sharp: the switches themselves.")
         .def_ro("up_bytes_per_s", &JobAggregator::up_bytes_per_s,
                 "Capacity of its link to the switch, each direction; 0: no limit.")
         .def_ro("most_children", &JobAggregator::most_children, "Contributions to one result; 0: no limit.")
@@ -262,6 +271,14 @@ void register_job(nb::module_& m) {
                 return out;
             },
             "Name of the host of each rank.")
+        .def(
+            "without_aggregators",
+            [](Job self, std::string_view kind) {
+                using Kind = topology::Aggregator::Kind;
+                self.drop_aggregators(kind == "sharp" ? Kind::sharp : Kind::daemon);
+                return self;
+            },
+            "kind"_a, "The job where those of that kind, daemon or sharp, aren't in service.")
         .def(
             "restricted_to",
             [](const Job& self, const std::vector<std::int32_t>& ranks) {

@@ -18,6 +18,9 @@ constexpr int longest_wait_ms = 8;
 /// Connections that one call of poll() watches; the others are looked at after each wait.
 constexpr std::size_t most_watched = 64;
 
+/// The tag of a step that only agrees (add_agreement).
+constexpr std::int32_t agreement_alone = -1;
+
 /// What tells more than that others have ended the group, or haven't come, counts more.
 std::int64_t weight_of(aggregate::Reason reason) {
     switch (reason) {
@@ -37,11 +40,28 @@ std::int64_t weight_of(aggregate::Reason reason) {
 std::vector<std::pair<std::int32_t, std::int32_t>> channels_of(const BoundProgram& program, std::int32_t ranks) {
     std::vector<std::pair<std::int32_t, std::int32_t>> out;
     for (const BoundStep& step : program.steps) {
-        if (!plan::is_message(step.kind) || step.peer < ranks) continue;
+        if (!plan::is_message(step.kind) || step.peer < ranks || step.tag == agreement_alone) continue;
         const std::pair one(step.peer, step.tag % program.channels);
         if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
     }
     return out;
+}
+
+void add_agreement(BoundProgram& program, std::int32_t ranks, std::uint8_t transport) {
+    if (program.channels == 0 || !channels_of(program, ranks).empty()) return;
+    BoundStep step{};
+    step.kind = StepKind::recv;
+    step.peer = ranks;
+    step.tag = agreement_alone;
+    step.transport = transport;
+    step.staging = -1;
+    step.first_waiter = static_cast<std::uint32_t>(program.waiters.size());
+    program.first_ready.push_back(static_cast<std::uint32_t>(program.steps.size()));
+    program.steps.push_back(step);
+    program.transports |= 1U << transport;
+    program.taking_part |= 1U << transport;
+    constexpr std::int64_t most_children = 32;
+    program.most_requests += most_children;
 }
 
 AgreementTree agreement_tree(const topology::Job& job, topology::Rank rank) {
@@ -99,7 +119,12 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
         return program.steps[step].kind == kind && &executor.carrier(step) == this;
     };
     for (std::uint32_t s = 0; s < program.steps.size(); ++s)
-        if (is_ours(s, StepKind::recv)) ++lane_of(program, program.steps[s]).count, ++left_, last_recv_ = s;
+        if (is_ours(s, StepKind::recv)) {
+            if (count > 0) ++lane_of(program, program.steps[s]).count;
+            ++left_;
+            last_recv_ = s;
+        }
+    if (count == 0) return true;
     std::size_t first = 0;
     for (std::size_t i = 0; i < count; ++i) {
         lanes_[i].first = first;
@@ -123,6 +148,10 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
 int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
     const BoundStep& step = executor.step(index);
     started = Started::done;
+    if (channels_->empty()) {
+        started = Started::pending;
+        return ended(executor, {index});
+    }
     Lane& lane = lane_of(executor.program(), step);
     Exchange& exchange = exchanges_[exchange_of_step_[index]];
     if (step.kind == StepKind::send) {
@@ -143,7 +172,7 @@ int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*
 }
 
 void AggregationTransport::post(Executor& executor, Lane& lane) {
-    aggregate::Client& client = *lane.channel->client;
+    aggregate::Service& service = *lane.channel->service;
     while (lane.posted < lane.count && !failure_) {
         Exchange& next = exchanges_[lane.first + lane.posted];
         if (!next.ready) return;
@@ -152,9 +181,9 @@ void AggregationTransport::post(Executor& executor, Lane& lane) {
                 static_cast<std::uint64_t>(executor.step(next.recv).bytes) / bytes_of(elements_.element).extent;
             const auto operation =
                 aggregate::Operation::allreduce(elements_.op, elements_.element, next.input, next.output, count);
-            const aggregate::Reason reason = client.post(operation, next.number);
+            const aggregate::Reason reason = service.post(operation, next.number);
             if (reason == aggregate::Reason::no_resource) return;  // when an earlier one is done
-            if (reason != aggregate::Reason::none) return fail(reason, client.detail());
+            if (reason != aggregate::Reason::none) return fail(reason, service.detail());
         }
         ++lane.posted;
     }
@@ -169,7 +198,7 @@ int AggregationTransport::ended(Executor& executor, const Exchange& exchange) {
 int AggregationTransport::complete(Executor& executor, Lane& lane, bool& any) {
     while (lane.complete < lane.posted) {
         const Exchange& oldest = exchanges_[lane.first + lane.complete];
-        if (!oldest.empty && !lane.channel->client->done(oldest.number)) break;
+        if (!oldest.empty && !lane.channel->service->done(oldest.number)) break;
         ++lane.complete;
         --pending_;
         any = true;
@@ -183,11 +212,11 @@ int AggregationTransport::progress(Executor& executor, bool& any) {
     for (std::size_t i = 0; i < count && !failure_; ++i) {
         Lane& lane = lanes_[i];
         if (lane.complete == lane.count) continue;
-        aggregate::Client& client = *lane.channel->client;
-        client.progress();
+        aggregate::Service& service = *lane.channel->service;
+        service.progress();
         if (const int error = complete(executor, lane, any)) return error;
         post(executor, lane);
-        if (client.failed()) fail(client.reason(), client.detail());
+        if (service.failed()) fail(service.reason(), service.detail());
     }
     if (!failure_) return 0;
     // What has been started ends without effect, and what hasn't will do so when it is.
@@ -251,9 +280,9 @@ int AggregationTransport::wait(Executor& executor) {
     int wait_ms = patience_ms_;
     for (std::size_t i = 0; i < channels_->size() && count < watched.size(); ++i) {
         if (lanes_[i].complete == lanes_[i].posted) continue;
-        const aggregate::Link& link = lanes_[i].channel->client->link();
-        watched[count++] = {link.fd(), link.events(), 0};
-        if (const int due = link.due_ms(); due >= 0) wait_ms = std::min(wait_ms, due);
+        const aggregate::Service::Watch watch = lanes_[i].channel->service->watch();
+        watched[count++] = {watch.fd, watch.events, 0};
+        if (watch.due_ms >= 0) wait_ms = std::min(wait_ms, watch.due_ms);
     }
     if (::poll(watched.data(), count, wait_ms) > 0) {
         patience_ms_ = 1;
@@ -268,7 +297,7 @@ void AggregationTransport::fail(aggregate::Reason reason, std::string_view detai
     if (failure_) return;
     failure_ = Failure{reason, detail};
     // From here on nothing may be written to buffers of the operation.
-    for (AggregationChannel& one : *channels_) one.client->leave();
+    for (AggregationChannel& one : *channels_) one.service->leave();
 }
 
 void AggregationTransport::end(Executor& executor, bool failed) {

@@ -1,4 +1,4 @@
-// Messages with service positions: chunks of operations of the aggregation service (aggregate/client).
+// Messages with service positions: chunks of operations of an aggregation service (aggregate/service).
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "palmette/aggregate/client/client.hpp"
+#include "palmette/aggregate/service.hpp"
 #include "palmette/execute/transport.hpp"
 
 namespace palmette::runtime {
@@ -17,12 +17,16 @@ namespace palmette::runtime {
 struct AggregationChannel {
     std::int32_t peer = 0;     ///< the service position
     std::int32_t channel = 0;  ///< a message's tag modulo the program's channels
-    std::unique_ptr<aggregate::Client> client;
+    std::unique_ptr<aggregate::Service> service;
 };
 
 /// Service position and channel of the messages that a program has with aggregators, each pair once. `ranks`: the
 /// job's.
 std::vector<std::pair<std::int32_t, std::int32_t>> channels_of(const BoundProgram& program, std::int32_t ranks);
+
+/// A rank without such messages has the outcome to agree on all the same: its program gets a step for that, carried by
+/// the transport of this index.
+void add_agreement(BoundProgram& program, std::int32_t ranks, std::uint8_t transport);
 
 /// What the aggregators combine in an operation: the same on all ranks.
 struct AggregatedElements {

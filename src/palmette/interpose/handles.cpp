@@ -8,6 +8,8 @@
 #include "palmette/runtime/data/datatype.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/switch_groups.hpp"
 
 namespace palmette::interpose {
 namespace {
@@ -87,12 +89,20 @@ int on_MPI_Op_free(MPI_Op* op) {
 }
 
 // A communicator may be freed at once: operations on it use a shadow communicator, which lives until they complete
-// (Process::release_user). This waits for no other rank.
+// (Process::release_user). This waits for no other rank, but for leaders of groups of switches, which end together.
+
+int on_MPI_Comm_free(MPI_Comm* comm) {
+    if (runtime::SwitchGroups::any())
+        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_aggregators(*comm);
+    return next::MPI_Comm_free(comm);
+}
 
 /// Waits for all that is pending on the communicator, as MPI says.
 int on_MPI_Comm_disconnect(MPI_Comm* comm) {
     if (any_background())
         if (const Guard guard; guard.entered()) runtime::before_blocking(*comm);
+    if (runtime::SwitchGroups::any())
+        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_aggregators(*comm);
     return next::MPI_Comm_disconnect(comm);
 }
 

@@ -12,6 +12,7 @@
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/recording.hpp"
+#include "palmette/runtime/state/switch_groups.hpp"
 
 namespace palmette::interpose {
 
@@ -112,6 +113,7 @@ int on_MPI_Finalize() {
             // Operations that the program never waited for complete here: other ranks may need them.
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::RecordedCalls::synchronize_again();
+            runtime::SwitchGroups::end_all();
             runtime::Process::instance().finish();
             release_devices();
         }
@@ -140,6 +142,7 @@ int on_MPI_Session_finalize(MPI_Session* session) {
         const Guard guard;
         if (guard.entered()) {
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            runtime::SwitchGroups::end_all();
             runtime::Process::instance().end_without_world();
             release_devices();
             is_up.store(false, std::memory_order_release);

@@ -184,6 +184,12 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.topology);
     out.aggregator_token = value_of(settings::aggregator_token);
     hash_field(out.hash, out.aggregator_token.empty() ? "no aggregators" : "aggregators");
+    out.sharp = value_of(settings::sharp);
+    if (const auto expected = base::expected_instead(settings::sharp.kind, out.sharp); !expected.empty()) {
+        complain(out, base::cat(settings::sharp.name, "='", out.sharp, "': expected ", expected, "; taken as auto"));
+        out.sharp = "auto";
+    }
+    hash_field(out.hash, out.sharp == "off" ? "no switches" : "switches");
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);

@@ -64,7 +64,8 @@ void Job::drop_empty_levels() {
             dropped = true;
         } else if (const double edge = inside ? 0 : level.free_bytes_per_s(0); edge > 0) {
             for (JobAggregator& one : aggregators_)
-                if (one.level < index && (one.up_bytes_per_s == 0 || edge < one.up_bytes_per_s))
+                if (one.kind == Aggregator::Kind::daemon && one.level < index &&
+                    (one.up_bytes_per_s == 0 || edge < one.up_bytes_per_s))
                     one.up_bytes_per_s = edge;
         }
         inside = inside || is_node;

@@ -92,8 +92,11 @@ class Job {
     /// Aggregators at switches that connect ranks of this job. One above the switch that connects all of them has the
     /// capacity of the slowest link on the way there.
     const std::vector<JobAggregator>& aggregators() const { return aggregators_; }
-    /// For a job whose aggregators aren't in service.
+    /// For a job whose aggregators, or those of a kind, aren't in service.
     void drop_aggregators() { aggregators_.clear(); }
+    void drop_aggregators(Aggregator::Kind kind) {
+        std::erase_if(aggregators_, [&](const JobAggregator& one) { return one.kind == kind; });
+    }
     /// The group of a rank's or service position at a level. Outside of all groups of the level: negative, another
     /// number for each position.
     std::int32_t group_at(std::size_t level, Position position) const;

@@ -133,6 +133,7 @@ JobLevel read_level(const Json& json, std::int32_t size) {
 Json aggregator_json(const JobAggregator& one) {
     Json out = Json::object();
     out.set("name", one.name).set("level", one.level).set("group", one.group);
+    if (one.kind != Aggregator::Kind::daemon) out.set("kind", one.kind_name());
     if (one.up_bytes_per_s > 0) out.set("up_bytes_per_s", one.up_bytes_per_s);
     if (!one.address.empty()) out.set("address", one.address);
     if (one.most_children > 0) out.set("children", one.most_children);
@@ -150,6 +151,7 @@ JobAggregator read_aggregator(const Json& json, const std::vector<JobLevel>& lev
     if (one.level < -1 || one.level >= count || one.group < 0 ||
         (one.level >= 0 && one.group >= levels[static_cast<std::size_t>(one.level)].groups.count()))
         base::fail(where, ": ", one.name, " stands at no switch of the job");
+    if (const Json* kind = json.find("kind")) one.read_kind(*kind, where);
     if (const Json* up = json.find("up_bytes_per_s")) one.up_bytes_per_s = up->number(where);
     if (const Json* address = json.find("address"))
         one.read_address(*address, base::cat(where, "[", one.name, "].address"));

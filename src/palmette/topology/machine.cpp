@@ -23,6 +23,33 @@ void Aggregator::read_address(const Json& json, std::string_view where) {
     if (read.host.empty() || read.port == 0) fail(where, ": '", address, "': expected the daemon's host and port");
 }
 
+void Aggregator::read_kind(const Json& json, std::string_view where) {
+    const std::string& text = json.string(where);
+    if (text != "daemon" && text != "sharp") fail(where, ": '", text, "': expected daemon or sharp");
+    kind = text == "sharp" ? Kind::sharp : Kind::daemon;
+}
+
+void Machine::add_reducing_switches() {
+    const auto is_sharp = [](const MachineAggregator& one) { return one.kind == Aggregator::Kind::sharp; };
+    if (std::any_of(aggregators_.begin(), aggregators_.end(), is_sharp)) return;
+    // Parents stand before their children.
+    std::vector<bool> all(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) all[i] = nodes_[i].level == host_level_ || nodes_[i].can_reduce;
+    for (std::size_t i = nodes_.size(); i-- > 1;)
+        if (!all[i]) all[static_cast<std::size_t>(nodes_[i].parent)] = false;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (nodes_[i].level == host_level_ || !all[i]) continue;
+        if (nodes_[i].parent >= 0 && all[static_cast<std::size_t>(nodes_[i].parent)]) continue;
+        MachineAggregator made;
+        made.name = cat("SHARP at ", nodes_[i].name.empty() ? "the top" : nodes_[i].name);
+        made.kind = Aggregator::Kind::sharp;
+        made.node = static_cast<std::int32_t>(i);
+        const auto behind = std::find_if(aggregators_.begin(), aggregators_.end(),
+                                         [&](const MachineAggregator& one) { return one.node > made.node; });
+        aggregators_.insert(behind, std::move(made));
+    }
+}
+
 void Machine::finish() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
         if (nodes_[i].level == host_level_) hosts_.push_back(static_cast<std::int32_t>(i));
@@ -205,6 +232,10 @@ class MachineReader {
         if (!name || name->string(where + ".name").empty()) fail(where, ".name: an aggregator needs a name");
         made.name = name->string(where + ".name");
         const std::string here = cat(where, "[", made.name, "]");
+        if (const Json* kind = json.find("kind")) made.read_kind(*kind, here + ".kind");
+        for (const char* of_daemons : {"up_bytes_per_s", "address"})
+            if (made.kind == Aggregator::Kind::sharp && json.find(of_daemons))
+                fail(here, ".", of_daemons, ": switches that reduce have none; leave it out");
         if (const Json* up = json.find("up_bytes_per_s")) {
             made.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
             if (!base::is_rate(made.up_bytes_per_s))

@@ -30,12 +30,20 @@ struct MachineNode {
 
 /// What combines contributions on their way through the network: a process, or a unit of a switch.
 struct Aggregator {
+    enum class Kind : std::uint8_t {
+        daemon,
+        sharp,  ///< the switches themselves, from this one down to the hosts; their links are no limit
+    };
     std::string name;
+    Kind kind = Kind::daemon;
     double up_bytes_per_s = 0;       ///< capacity of its link to the switch, each direction; 0: no limit
     std::int32_t most_children = 0;  ///< contributions that it takes to one result; 0: no limit
     std::int64_t memory_bytes = 0;   ///< for contributions that wait for others; 0: no limit
     std::string address;             ///< HOST:PORT where its daemon listens; empty: none is known
 
+    /// Of "kind" in JSON. Throws base::Error that begins with `where`.
+    void read_kind(const base::Json& json, std::string_view where);
+    const char* kind_name() const { return kind == Kind::sharp ? "sharp" : "daemon"; }
     /// Throws base::Error that begins with `where`.
     void read_address(const base::Json& json, std::string_view where);
 };
@@ -72,6 +80,9 @@ class Machine {
     const std::vector<Inside>& insides() const { return insides_; }
     /// In topology order of their switches.
     const std::vector<MachineAggregator>& aggregators() const { return aggregators_; }
+    /// Adds an aggregator of kind `sharp` at each switch that can reduce, as all below it can, and the one above it
+    /// can't. Nothing where the machine lists such aggregators itself.
+    void add_reducing_switches();
     /// Indices into nodes(), in topology order.
     const std::vector<std::int32_t>& hosts() const { return hosts_; }
     const MachineNode& host(std::int32_t host) const {

@@ -48,6 +48,7 @@ Json aggregators_json(const Machine& machine, std::int32_t index) {
         if (one.node != index) continue;
         Json item = Json::object();
         item.set("name", one.name);
+        if (one.kind != Aggregator::Kind::daemon) item.set("kind", one.kind_name());
         if (one.up_bytes_per_s > 0) item.set("up_bytes_per_s", one.up_bytes_per_s);
         if (!one.address.empty()) item.set("address", one.address);
         Json limits = Json::object();

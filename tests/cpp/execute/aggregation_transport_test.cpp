@@ -9,6 +9,7 @@
 #include <random>
 
 #include "aggregate/harness.hpp"
+#include "palmette/aggregate/client/client.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "support/jobs.hpp"
@@ -101,21 +102,21 @@ class Ranks {
                                      static_cast<std::uint16_t>(groups.group_of(
                                          job.position_of(topology::Rank{static_cast<std::int32_t>(r)}).value))};
                 with.shape = shape;
-                channels[r].push_back(
-                    {peer, channel, std::make_unique<aggregate::Client>(with, aggregate::testing::quick())});
-                channels[r].back().client->start();
+                auto client = std::make_unique<aggregate::Client>(with, aggregate::testing::quick());
+                client->start();
+                channels[r].push_back({peer, channel, std::move(client)});
             }
         }
         const auto all_ready = [&] {
             for (const auto& of_rank : channels)
                 for (const auto& one : of_rank)
-                    if (!one.client->ready()) return false;
+                    if (!one.service->ready()) return false;
             return true;
         };
         for (int turn = 0; turn < 100'000 && !all_ready(); ++turn) {
             daemon->turn(0);
             for (const auto& of_rank : channels)
-                for (const auto& one : of_rank) one.client->progress();
+                for (const auto& one : of_rank) one.service->progress();
         }
         ASSERT_TRUE(all_ready());
     }

@@ -42,12 +42,12 @@ def topology(path: Path, address: str, form: str = "aggregator@1GB/s:4node@1GB/s
 class Daemon:
     """`palmette-aggregator` on a loopback port that stays the same when it is started again."""
 
-    def __init__(self, folder: Path, limits: dict[str, int] | None = None) -> None:
+    def __init__(self, folder: Path, limits: dict[str, int] | None = None, profile: str = "open") -> None:
         self.key = folder / "site.key"
         token.write_secret(self.key, token.new_key())
         self._status = folder / "agg.sock"
         self._config = folder / "daemon.json"
-        self._config.write_text(json.dumps({"limits": limits or {}}), encoding="utf-8")
+        self._config.write_text(json.dumps({"profile": profile, "limits": limits or {}}), encoding="utf-8")
         self.port = 0
         self.start()
 

@@ -37,6 +37,8 @@ using topology::Partition;
 /// By default a member's part is cut in so many segments, within these limits: with few the way up and the way down
 /// don't overlap, shorter ones cost more in messages than they gain.
 constexpr std::int64_t default_segments = 64, least_segment = 4096, most_segment = 16384;
+/// Switches stream what is at least 16 KB long, and a message costs their adapters more than its bytes.
+constexpr std::int64_t segments_of_switches = 16, least_segment_of_switches = 16384, most_segment_of_switches = 131072;
 /// Segments that a group reduces ahead. With all of them at once those that are complete would queue behind the rest on
 /// the members' links, and the groups' links stand idle until then.
 constexpr std::int32_t default_window = 2;
@@ -64,7 +66,11 @@ bool by_hosts(const Spec& spec) {
 class Cut {
   public:
     Cut(const Job& job, const Request& request, const Spec& spec)
-        : job_(job), level_(network_level(job, spec)), aggregators_(top_aggregators(job)), parts_(parts_for(groups())) {
+        : job_(job),
+          level_(network_level(job, spec)),
+          aggregators_(top_aggregators(job)),
+          switches_(switches_reduce(job)),
+          parts_(switches_ ? 1 : parts_for(groups())) {
         const double share = given_share(spec).value_or(network_share(job, level_, aggregators_));
         const double together = aggregate_capacity(job, aggregators_);
         std::vector<double> shares;
@@ -85,8 +91,10 @@ class Cut {
         find_runs();
         // The largest run of one aggregator's stripe is cut in segments.
         const std::int64_t largest = *std::max_element(bytes_.begin(), bytes_.end()) * largest_run() / parts_;
-        const std::int64_t segment =
-            spec.size("segment", std::clamp(largest / default_segments, least_segment, most_segment));
+        const std::int64_t usual =
+            switches_ ? std::clamp(largest / segments_of_switches, least_segment_of_switches, most_segment_of_switches)
+                      : std::clamp(largest / default_segments, least_segment, most_segment);
+        const std::int64_t segment = spec.size("segment", usual);
         slices_ =
             static_cast<std::uint16_t>(std::clamp<std::int64_t>((largest + segment - 1) / segment, 1, most_slices));
         hosts_request_ = request;
@@ -101,6 +109,7 @@ class Cut {
     std::size_t level() const { return level_; }
     std::int64_t blocks() const { return blocks_; }
     std::int32_t parts() const { return parts_; }
+    bool switches() const { return switches_; }
     const std::vector<std::int32_t>& aggregators() const { return aggregators_; }
     const JobAggregator& aggregator(std::int32_t index) const {
         return job_.aggregators()[static_cast<std::size_t>(index)];
@@ -189,6 +198,7 @@ class Cut {
     const Job& job_;
     std::size_t level_;
     std::vector<std::int32_t> aggregators_;
+    bool switches_;  ///< one member of each group has all messages with them
     std::int32_t parts_;
     std::vector<Interval> runs_;
     std::vector<std::int64_t> times_, firsts_;  ///< by stripe, then the hosts' part: blocks a unit, first block
@@ -350,25 +360,33 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool id
     const Partition& groups = cut.groups();
     const auto count = static_cast<std::size_t>(groups.count());
     builder.channels(cut.channels());
-    for (std::size_t g = 0; g < count; ++g)
-        builder.reserve_scratch(cut.blocks_of(stripe, {0, cut.parts()}), plan::scratch_layer(g));
+    // A tree of switches has no such limit: it is played with fewer layers, each used again.
+    const std::size_t layers = std::min(count, plan::most_layers_of_scratch);
+    const auto layer_of = [&](std::size_t g) {
+        return plan::scratch_layer(g < layers ? g : 1 + (g - 1) % (layers - 1));
+    };
+    for (std::size_t layer = 0; layer < layers; ++layer)
+        builder.reserve_scratch(cut.blocks_of(stripe, {0, cut.parts()}), plan::scratch_layer(layer));
     for (std::uint16_t i = 0; i < cut.slices(); ++i)
         for (std::size_t run = 0; run < cut.runs().size(); ++run) {
             const Slice slice{i, cut.slices()};
             const Blocks blocks = cut.blocks_of(stripe, cut.runs()[run]);
             const std::int32_t tag = cut.tag_of(stripe, run, slice);
             std::vector<Rank> owners;
-            std::vector<StepId> arrived;
             for (std::int32_t g = 0; g < groups.count(); ++g) {
                 const std::int64_t member = cut.owner_of(run, groups.size_of(g));
                 owners.push_back(job.rank_at({groups.first(g) + static_cast<std::int32_t>(member)}));
-                arrived.push_back(builder.recv(owners.back(), tag, plan::scratch_layer(static_cast<std::size_t>(g)),
-                                               blocks, {}, slice));
             }
-            StepId combined = arrived[0];
-            for (std::size_t g = 1; g < count; ++g)
-                combined = builder.reduce(Buffer::scratch, plan::scratch_layer(g), Buffer::scratch, blocks,
-                                          {combined, arrived[g]}, slice);
+            std::vector<StepId> arrived, reduced;
+            for (std::size_t g = 0; g < count; ++g) {
+                const std::vector<StepId> free =
+                    g < layers ? std::vector<StepId>() : std::vector<StepId>{reduced[g - layers]};
+                arrived.push_back(builder.recv(owners[g], tag, layer_of(g), blocks, free, slice));
+                if (g == 0) continue;
+                reduced.push_back(builder.reduce(Buffer::scratch, layer_of(g), Buffer::scratch, blocks,
+                                                 {g == 1 ? arrived[0] : reduced.back(), arrived[g]}, slice));
+            }
+            const StepId combined = reduced.empty() ? arrived[0] : reduced.back();
             for (const Rank owner : owners) builder.send(owner, tag, Buffer::scratch, blocks, {combined}, slice);
         }
     return builder.finish();
@@ -385,7 +403,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     const topology::JobLevel& level = job.levels()[network_level(job, spec)];
     const std::int32_t groups = level.groups.count();
     if (groups < 3) return base::cat("an aggregator saves nothing between fewer than 3 groups of level ", level.name);
-    if (!hosts && static_cast<std::size_t>(groups) > plan::most_layers_of_scratch)
+    if (!hosts && !switches_reduce(job) && static_cast<std::size_t>(groups) > plan::most_layers_of_scratch)
         return base::cat(groups, " groups of level ", level.name, " are more than the ", plan::most_layers_of_scratch,
                          " that one aggregator combines");
     const Cut cut(job, request, spec);
@@ -429,8 +447,10 @@ const Algorithm allreduce_in_network{
         "Graham et al., COMHPC 2016 (aggregation in switches); Sapio et al., NSDI 2021 (window of slots); the split is "
         "palmette's",
     .keys =
-        "level=LEVEL (the outermost), share=auto|PERCENT through aggregators (auto: by capacities), "
-        "segment=SIZE (4K to 16K, by the size), window=N segments reduced ahead (2), combine=hosts (the same brackets "
+        "level=LEVEL (the outermost; node where switches reduce), share=auto|PERCENT through aggregators (auto: by "
+        "capacities), "
+        "segment=SIZE (4K to 16K by the size, 16K to 128K for switches), window=N segments reduced ahead (2), "
+        "combine=hosts (the same brackets "
         "without aggregators)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "

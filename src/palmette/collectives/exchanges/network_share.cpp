@@ -70,6 +70,9 @@ double fastest_share(const std::vector<Line>& lines) {
 
 std::vector<std::int32_t> top_aggregators(const Job& job) {
     std::vector<std::int32_t> out;
+    for (std::size_t i = 0; i < job.aggregators().size(); ++i)
+        if (job.aggregators()[i].level < 0 && job.aggregators()[i].kind == topology::Aggregator::Kind::sharp)
+            return {static_cast<std::int32_t>(i)};
     for (std::size_t i = 0; i < job.aggregators().size(); ++i) {
         if (job.aggregators()[i].level >= 0) continue;
         if (job.aggregators()[i].up_bytes_per_s <= 0) return {static_cast<std::int32_t>(i)};
@@ -85,9 +88,15 @@ double aggregate_capacity(const Job& job, const std::vector<std::int32_t>& aggre
     return together;
 }
 
+bool switches_reduce(const Job& job) {
+    const std::vector<std::int32_t> top = top_aggregators(job);
+    return !top.empty() &&
+           job.aggregators()[static_cast<std::size_t>(top.front())].kind == topology::Aggregator::Kind::sharp;
+}
+
 std::size_t network_level(const Job& job, const Spec& spec) {
     const auto name = spec.find("level");
-    if (!name) return 0;
+    if (!name) return switches_reduce(job) ? *job.find_level("node") : 0;
     const auto wanted = job.find_level(*name);
     return wanted ? *wanted : *job.find_level("node");
 }
@@ -103,6 +112,7 @@ Spec network_by_hosts(Spec spec) {
 }
 
 double network_share(const Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators) {
+    if (switches_reduce(job)) return 1;
     const double ideal = fastest_share(lines_of(job, level, aggregators, 1));
     return ideal < 1 ? fastest_share(lines_of(job, level, aggregators, fan_in_efficiency)) : 1;
 }

@@ -9,14 +9,19 @@
 
 namespace palmette::collectives {
 
-/// The aggregators above all groups of the job, by index: those that can take contributions of all of them. Where the
+/// The aggregators above all groups of the job, by index: those that can take contributions of all of them. Switches
+/// that reduce come before daemons. Where the
 /// link of one is no limit, that one alone.
 std::vector<std::int32_t> top_aggregators(const topology::Job& job);
 
 /// Capacities of the links of these aggregators (of top_aggregators) together; 0: no limit.
 double aggregate_capacity(const topology::Job& job, const std::vector<std::int32_t>& aggregators);
 
-/// The level whose groups send to aggregators, by an in_network spec: its key `level`, or the outermost.
+/// Whether switches reduce for the job: then one member of each group has the messages with them.
+bool switches_reduce(const topology::Job& job);
+
+/// The level whose groups send to aggregators, by an in_network spec: its key `level`, or the outermost; that of nodes
+/// where switches reduce, which are a tree of their own.
 std::size_t network_level(const topology::Job& job, const Spec& spec);
 
 /// Whether a plan of this collective has messages with aggregators.
@@ -26,8 +31,9 @@ bool uses_aggregators(plan::Collective collective, const Spec& spec);
 Spec network_by_hosts(Spec spec);
 
 /// The share of an allreduce's vector, 0 to 1, to send through `aggregators` (of top_aggregators) so that the slowest
-/// edge takes least, while a nested ring over all ranks reduces the rest. Through an aggregator each group of `level`
-/// reduces by a ring inside, sends every element once and receives the result. 1 where no capacity is known.
+/// edge takes least, while a nested ring over all ranks reduces the rest; all of it where switches reduce. Through an
+/// aggregator each group of `level` reduces by a ring inside, sends every element once and receives the result. 1 where
+/// no capacity is known.
 ///
 /// A function of the job alone. Time: O(groups).
 double network_share(const topology::Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators);

@@ -5,13 +5,13 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "palmette/aggregate/client/client.hpp"
 #include "palmette/execute/aggregation_transport.hpp"
 #include "palmette/runtime/data/operation.hpp"
+#include "palmette/runtime/state/groups.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
@@ -22,49 +22,44 @@ namespace palmette::runtime {
 class Aggregation {
   public:
     /// `level`: of the job, whose groups are the members.
-    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
-        : comm_(shadow_comm), job_(job), rank_(rank), level_(level), tree_(agreement_tree(job, topology::Rank{rank})) {}
-    Aggregation(const Aggregation&) = delete;
-    Aggregation& operator=(const Aggregation&) = delete;
-    ~Aggregation() { leave(); }
+    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level,
+                std::unique_ptr<Groups> groups)
+        : comm_(shadow_comm),
+          rank_(rank),
+          level_(level),
+          tree_(agreement_tree(job, topology::Rank{rank})),
+          groups_(std::move(groups)) {}
 
     std::size_t level() const { return level_; }
 
-    /// Collective: makes and joins the groups that the program's messages with service positions belong to. Rank 0
-    /// reads the token in the file `token_path`. Whether all ranks are members now; else why() says why not. Takes as
-    /// long as an unreachable daemon needs to be given up, at most 10 s.
-    bool join(const BoundProgram& program, const std::string& token_path);
+    /// Collective: makes and joins the groups that the program's messages with service positions belong to. Whether all
+    /// ranks are members now; else why() says why not.
+    bool join(const BoundProgram& program);
 
     /// Collective, before each operation: whether aggregators serve it. After a failure the groups are made anew at the
     /// 256th call, at the 1024th after that, and so on: a daemon's host that is gone costs a second each time.
-    bool serves(const Operation& operation, const BoundProgram& program, const std::string& token_path);
+    bool serves(const Operation& operation, const BoundProgram& program);
 
     /// Collective, after each operation: whether it has succeeded on all ranks. If not, they leave the groups.
     bool succeeded(const AggregationTransport& transport);
 
-    std::vector<AggregationChannel>& channels() { return channels_; }
+    /// Collective: where the communicator is freed.
+    void leave();
+
+    std::vector<AggregationChannel>& channels() { return groups_->channels; }
     const AgreementTree& tree() const { return tree_; }
     /// Why aggregators don't serve the last operation, with the rank that found out; the same on all ranks.
     const std::string& why() const { return why_; }
 
   private:
     bool conclude(std::int64_t code, std::string_view own_detail);
-    void open(const BoundProgram& program, const std::string& token_path);
-    void wait_until_joined();
-    void leave();
 
     MPI_Comm comm_;
-    const topology::Job& job_;
     int rank_;
     std::size_t level_;
     AgreementTree tree_;
-    std::uint32_t epoch_ = 0;
-    std::vector<std::uint64_t> groups_;  ///< their numbers, by aggregator and channel
-    std::vector<AggregationChannel> channels_;
-    aggregate::Reason reason_ = aggregate::Reason::none;  ///< of this rank's failure to join
-    std::string detail_;
+    std::unique_ptr<Groups> groups_;
     bool in_service_ = false;
-    bool only_sharp_ = false;  ///< of some daemon's profile
     std::string why_;
     std::uint64_t calls_without_ = 0;
     std::uint64_t retry_after_ = 256;

@@ -18,6 +18,8 @@
 #include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/bypass.hpp"
+#include "palmette/runtime/state/daemon_groups.hpp"
+#include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
 #include "palmette/select/through_aggregators.hpp"
@@ -256,9 +258,14 @@ bool Communicator::aggregate(CachedPlan& plan, const select::Spec& spec, const S
         plan.aggregation = known->get();
         return true;
     }
-    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, *plan.job, rank_, level));
+    std::unique_ptr<Groups> groups;
+    if (collectives::switches_reduce(*plan.job))
+        groups = std::make_unique<SwitchGroups>(shadow_comm_, *plan.job, rank_, level, settings.sharp);
+    else
+        groups = std::make_unique<DaemonGroups>(shadow_comm_, *plan.job, rank_, level, settings.aggregator_token);
+    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, *plan.job, rank_, level, std::move(groups)));
     plan.aggregation = aggregations_.back().get();
-    return plan.aggregation->join(plan.bound, settings.aggregator_token);
+    return plan.aggregation->join(plan.bound);
 }
 
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
@@ -352,7 +359,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
                 plan = CachedPlan();
                 plan.key = copy;
                 aggregations_.clear();
-                job_.drop_aggregators();
+                job_.drop_aggregators(collectives::switches_reduce(job_) ? topology::Aggregator::Kind::sharp
+                                                                         : topology::Aggregator::Kind::daemon);
                 fill(plan, settings);
                 plan.reason += base::cat("; aggregators: ", why);
                 return;
@@ -382,7 +390,9 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
 #else
         const plan::Program program = row.make(*plan.job, plan::Rank{rank_}, part, with);
 #endif
-        return bind(request.collective, program, *plan.job, layout);
+        BoundProgram bound = bind(request.collective, program, *plan.job, layout);
+        if (simulated_services == 0) add_agreement(bound, plan.job->size(), MpiExecutor::aggregation_index);
+        return bound;
     };
     const std::int64_t ring = ring_bytes();
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);

@@ -88,6 +88,10 @@ class Communicator {
     Communicator(MPI_Comm shadow_comm, topology::Job job, int rank, int tag_limit, Waiting waiting);
 
     MPI_Comm shadow_comm() const { return shadow_comm_; }
+    /// Collective: when the communicator is freed, or the MPI ends.
+    void leave_aggregators() {
+        for (const auto& one : aggregations_) one->leave();
+    }
     const topology::Job& job() const { return job_; }
     int rank() const { return rank_; }
     /// Whether this rank counts the calls of all, also where there is no job (`unusable`).

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "palmette/aggregate/sharp/library.hpp"
 #include "palmette/base/error.hpp"
 #include "palmette/runtime/state/node_place.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
@@ -124,9 +125,16 @@ std::string unknown_hosts(const Machine& machine, const std::vector<RankLocation
                      unknown.size() == 1 ? " hosts is not in it: " : " hosts are not in it: ", names);
 }
 
+/// Where there is a library for them. One that can't be used is told of when groups are made.
+bool may_have_switches(const Settings& settings) {
+    return settings.sharp != "off" &&
+           aggregate::sharp::find_library(settings.sharp).reason != aggregate::Reason::no_library;
+}
+
 Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ranks) {
     const std::string& path = settings.topology;
-    const Machine machine = Machine::from_file(path);
+    Machine machine = Machine::from_file(path);
+    if (simulated_services == 0) machine.add_reducing_switches();
     if (const std::string unknown = unknown_hosts(machine, ranks); !unknown.empty()) base::fail(path, ": ", unknown);
     topology::Placement placement;
     std::map<std::int32_t, std::vector<bool>> taken;
@@ -137,7 +145,11 @@ Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ran
         placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
     Job job(machine, placement);
-    if (settings.aggregator_token.empty() && simulated_services == 0) job.drop_aggregators();  // none takes this job
+    if (simulated_services > 0) return job;
+    // None takes this job.
+    if (settings.aggregator_token.empty()) job.drop_aggregators(topology::Aggregator::Kind::daemon);
+    if (!job.aggregators().empty() && !may_have_switches(settings))
+        job.drop_aggregators(topology::Aggregator::Kind::sharp);
     return job;
 }
 

@@ -79,6 +79,9 @@ class Process {
     /// the MPI was initialized without palmette. Throws base::Error on all ranks alike.
     Communicator& composing(MPI_Comm comm, const Settings& settings);
 
+    /// Collective, before the communicator is freed.
+    void leave_aggregators(MPI_Comm comm);
+
     /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a shadow
     /// communicator waits for nobody.
     void release_user(Communicator& state);

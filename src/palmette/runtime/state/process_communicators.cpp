@@ -57,6 +57,13 @@ void Process::free_with_users(Communicator& state) {
     release_user(state);
 }
 
+void Process::leave_aggregators(MPI_Comm comm) {
+    Attached* attached = nullptr;
+    int found = 0;
+    if (comm != MPI_COMM_NULL) PMPI_Comm_get_attr(comm, keyval_, &attached, &found);
+    if (found != 0 && attached->state) attached->state->leave_aggregators();
+}
+
 void Process::release_user(Communicator& state) {
     if (state.users.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     // Inside of MPI_Finalize the MPI takes its communicators down itself; and it may have come without palmette.

@@ -30,6 +30,7 @@ struct Settings {
     bool copies_sends = false;     ///< short messages are sent from copies (BufferedSends); filled in at the start
     std::string topology;          ///< path of a topology.json, read by rank 0 only
     std::string aggregator_token;  ///< path of a token for the topology's aggregators, read by rank 0 only; empty: none
+    std::string sharp = "auto";    ///< libsharp_coll: auto, off, or its path
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
     struct Forced {

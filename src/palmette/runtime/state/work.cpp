@@ -236,8 +236,7 @@ int Work::run_aggregated(MpiExecutor& executor) {
     Environment whole = environment(executor);
     Process& process = Process::instance();
     Aggregation& aggregation = *plan->aggregation;
-    const Settings& settings = state->settings(process.settings());
-    if (aggregation.serves(*operation, plan->bound, settings.aggregator_token)) {
+    if (aggregation.serves(*operation, plan->bound)) {
         if (whole.bases.send == whole.bases.recv) {
             const auto bytes = static_cast<std::size_t>(plan->key.block_bytes);
             kept_.grow(bytes);
