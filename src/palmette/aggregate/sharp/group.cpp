@@ -6,8 +6,10 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "palmette/aggregate/known_memory.hpp"
 #include "palmette/base/text.hpp"
 
 namespace palmette::aggregate::sharp {
@@ -39,11 +41,11 @@ int call_gather(void* context, int root, void* from, void* to, int bytes) {
     return static_cast<OutOfBand*>(context)->gather(root, from, to, bytes);
 }
 
-DataDescription describe(char* data, std::size_t bytes, void* memory) {
+DataDescription describe(void* data, std::size_t bytes, std::uintptr_t handle) {
     DataDescription out{};
     out.buffer.data = data;
     out.buffer.bytes = bytes;
-    out.buffer.memory = memory;
+    out.buffer.memory = reinterpret_cast<void*>(handle);
     return out;
 }
 
@@ -66,7 +68,14 @@ int smallest(OutOfBand& out_of_band, int rank, int size, int mine) noexcept {
 
 Group::~Group() {
     // Others may not close it, so neither can this one; its memory stays registered.
-    if (context_) static_cast<void>(pool_.release());
+    if (context_) forget_registrations();
+}
+
+/// Memory stays registered, where the library may still use it.
+void Group::forget_registrations() noexcept {
+    static_cast<void>(pool_.release());
+    if (cache_) KnownMemory::instance().leave(*cache_);
+    static_cast<void>(cache_.release());
 }
 
 Problem Group::refused(const char* function, int code) {
@@ -122,8 +131,11 @@ Problem Group::make_pool() {
     if (!combines_(runtime::Operator::sum, runtime::Element::int32))
         return {Reason::unsupported, "these switches don't sum 32-bit integers"};
     pool_ = std::make_unique<Pool>(static_cast<Registrar&>(*this), slots, slot_bytes);
-    if (pool_->error() == 0) return {};
-    return {Reason::registration, base::cat("sharp_coll_reg_mr: ", library_.error_text(pool_->error()))};
+    if (!*pool_)
+        return {Reason::registration, base::cat("sharp_coll_reg_mr: ", library_.error_text(registration_error_))};
+    cache_ = std::make_unique<RegistrationCache>(static_cast<Registrar&>(*this), RegistrationCache::Bounds{});
+    KnownMemory::instance().join(*cache_);
+    return {};
 }
 
 /// All members take the same turns, whatever each of them finds.
@@ -161,7 +173,7 @@ int Group::try_sum(bool& open) noexcept {
     for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<std::uint32_t>(rank_ + 1) * trial_number(i);
     std::memset(output, 0, trial_bytes);
     void* request = nullptr;
-    int code = begin(0, type_int32, op_sum, count, trial_bytes, request);
+    int code = begin(in_pool(pool_->input(0), trial_bytes), 0, type_int32, op_sum, count, request);
     if (code == success) {
         auto end = Clock::now() + longest_trial;
         bool alone = false;
@@ -187,11 +199,15 @@ int Group::try_sum(bool& open) noexcept {
     return code;
 }
 
-int Group::begin(std::size_t slot, DataType type, ReduceOp op, std::size_t count, std::size_t bytes, void*& request) {
-    void* const memory = bytes < registered_from ? nullptr : pool_->handle();
+DataDescription Group::in_pool(char* data, std::size_t bytes) const {
+    return describe(data, bytes, bytes < registered_from ? 0 : pool_->handle());
+}
+
+int Group::begin(const DataDescription& from, std::size_t slot, DataType type, ReduceOp op, std::size_t count,
+                 void*& request) {
     ReduceSpec spec{};
-    spec.from = describe(pool_->input(slot), bytes, memory);
-    spec.to = describe(pool_->output(slot), bytes, memory);
+    spec.from = from;
+    spec.to = in_pool(pool_->output(slot), from.buffer.bytes);
     spec.type = type;
     spec.count = count;
     spec.op = op;
@@ -205,7 +221,8 @@ Reason Group::post(const Operation& operation, std::uint32_t& number) noexcept {
     if (operation.collective != Collective::allreduce || !combines_(operation.op, operation.element))
         return Reason::unsupported;
     number = posted_;
-    at(posted_) = {operation, 0, 0};
+    at(posted_) = {operation, 0, 0, nullptr};
+    take_input(at(posted_));
     ++posted_;
     issue();
     return failed() ? reason_ : Reason::none;
@@ -221,10 +238,13 @@ void Group::issue() noexcept {
             const std::size_t slot = issued_ % slots;
             Piece& piece = pieces_[slot];
             piece = {nullptr, sending_, open.sent, count};
-            const char* const from = static_cast<const char*>(operation.input) + open.sent * extent;
-            std::memcpy(pool_->input(slot), from, count * extent);
-            const int code =
-                begin(slot, *type_of(operation.element), *op_of(operation.op), count, count * extent, piece.request);
+            char* const own = static_cast<char*>(const_cast<void*>(operation.input)) + open.sent * extent;
+            DataDescription from = describe(own, count * extent, open.input ? open.input->handle : 0);
+            if (!open.input) {
+                std::memcpy(pool_->input(slot), own, count * extent);
+                from = in_pool(pool_->input(slot), count * extent);
+            }
+            const int code = begin(from, slot, *type_of(operation.element), *op_of(operation.op), count, piece.request);
             if (code != success) return fail(reason_of(code), "sharp_coll_do_allreduce_nb", code);
             ++issued_;
             open.sent += count;
@@ -253,7 +273,8 @@ bool Group::take_finished() noexcept {
                     piece.count * extent);
         open.received += piece.count;
     }
-    while (!failed() && finished_ != posted_ && at(finished_).received == at(finished_).operation.count) ++finished_;
+    while (!failed() && finished_ != posted_ && at(finished_).received == at(finished_).operation.count)
+        release_input(at(finished_++));
     return any;
 }
 
@@ -313,10 +334,16 @@ void Group::close() noexcept {
     const bool ended = drain() && !some_are_stuck.load();
     if (agree(ended ? 1 : 0) != 1) {
         some_are_stuck.store(true);
-        static_cast<void>(pool_.release());  // stays registered
+        forget_registrations();
         comm_ = nullptr;
         context_ = nullptr;
         return;
+    }
+    // All pieces have ended: what is registered is used no more.
+    if (cache_) {
+        for (; finished_ != posted_; ++finished_) release_input(at(finished_));
+        KnownMemory::instance().leave(*cache_);
+        cache_.reset();
     }
     if (pool_) pool_->release();
     if (together(comm_ != nullptr)) library_.comm_destroy(comm_);
@@ -328,10 +355,33 @@ void Group::close() noexcept {
     out_of_band_.settle();
 }
 
-int Group::add(void* data, std::size_t bytes, void*& handle) noexcept {
-    return library_.reg_mr(context_, data, bytes, &handle);
+std::uintptr_t Group::register_memory(void* memory, std::size_t bytes) {
+    void* handle = nullptr;
+    registration_error_ = library_.reg_mr(context_, memory, bytes, &handle);
+    return registration_error_ == success ? reinterpret_cast<std::uintptr_t>(handle) : 0;
 }
 
-void Group::remove(void* handle) noexcept { library_.dereg_mr(context_, handle); }
+void Group::unregister_memory(std::uintptr_t handle) noexcept {
+    library_.dereg_mr(context_, reinterpret_cast<void*>(handle));
+}
+
+void Group::take_input(Open& open) noexcept {
+    const Operation& operation = open.operation;
+    const std::size_t bytes = operation.count * runtime::bytes_of(operation.element).extent;
+    if (bytes < direct_from) return;
+    try {
+        open.input = cache_->take(operation.input, bytes);
+    } catch (const std::bad_alloc&) {  // it is copied
+    }
+}
+
+void Group::release_input(Open& open) noexcept {
+    if (!open.input) return;
+    cache_->release(std::exchange(open.input, nullptr));
+}
+
+RegistrationCache::Counts Group::registrations() const {
+    return cache_ ? cache_->counts() : RegistrationCache::Counts{};
+}
 
 }  // namespace palmette::aggregate::sharp

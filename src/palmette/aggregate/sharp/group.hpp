@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "palmette/aggregate/registration_cache.hpp"
 #include "palmette/aggregate/service.hpp"
 #include "palmette/aggregate/sharp/library.hpp"
 #include "palmette/aggregate/sharp/out_of_band.hpp"
@@ -25,6 +26,10 @@ class Group final : public Service, private Registrar {
     static constexpr std::size_t slots = 8, slot_bytes = 131072;
     /// Shorter pieces need no registered memory.
     static constexpr std::size_t registered_from = 256;
+    /// Operations of at least so many bytes are sent from where they are, if that is memory of MPI_Alloc_mem; what is
+    /// shorter is copied sooner than looked up. Results always come into the pool: switches may still write them when
+    /// the operation has been given up and its memory is the program's again.
+    static constexpr std::size_t direct_from = 32768;
 
     Group(const Library& library, OutOfBand& out_of_band, int rank, int size, bool several_threads)
         : library_(library), out_of_band_(out_of_band), rank_(rank), size_(size), threads_(several_threads) {}
@@ -43,6 +48,8 @@ class Group final : public Service, private Registrar {
     void close() noexcept;
 
     const Combines& combines() const { return combines_; }
+    /// Of the program's own memory; the pool is registered once.
+    RegistrationCache::Counts registrations() const;
 
     void progress() noexcept override;
     void leave() noexcept override;
@@ -63,15 +70,21 @@ class Group final : public Service, private Registrar {
     };
     struct Open {
         Operation operation;
-        std::uint64_t sent = 0, received = 0;  ///< elements
+        std::uint64_t sent = 0, received = 0;              ///< elements
+        RegistrationCache::Registration* input = nullptr;  ///< null: it is copied
     };
 
-    int add(void* data, std::size_t bytes, void*& handle) noexcept override;
-    void remove(void* handle) noexcept override;
+    std::uintptr_t register_memory(void* memory, std::size_t bytes) override;
+    void unregister_memory(std::uintptr_t handle) noexcept override;
+    void take_input(Open& open) noexcept;
+    void release_input(Open& open) noexcept;
+    void forget_registrations() noexcept;
 
     int agree(int mine) noexcept { return smallest(out_of_band_, rank_, size_, mine); }
     Problem refused(const char* function, int code);
-    int begin(std::size_t slot, DataType type, ReduceOp op, std::size_t count, std::size_t bytes, void*& request);
+    int begin(const DataDescription& from, std::size_t slot, DataType type, ReduceOp op, std::size_t count,
+              void*& request);
+    DataDescription in_pool(char* data, std::size_t bytes) const;
     Problem make_pool();
     int try_sum(bool& open) noexcept;
     void fail(Reason reason, const char* what, int code) noexcept;
@@ -89,6 +102,8 @@ class Group final : public Service, private Registrar {
     Comm* comm_ = nullptr;
     Combines combines_;
     std::unique_ptr<Pool> pool_;
+    std::unique_ptr<RegistrationCache> cache_;
+    int registration_error_ = 0;  ///< of the last one that was refused
     bool proven_ = false, left_ = false;
     Reason reason_ = Reason::none;
     Detail detail_;
