@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 
 #include "palmette/base/range_cache.hpp"
 
@@ -24,7 +25,9 @@ class Registrar {
 /// Other memory is refused, and has to be copied through the pool.
 ///
 /// No cheap way is known to see unmapping by others: allocators are hooked at the expense of the program, and
-/// userfaultfd makes each munmap of watched memory wait for a thread that reads the event (the tests show both).
+/// userfaultfd makes each munmap of watched memory wait for a thread that reads the event (a test shows it).
+///
+/// Several threads may use it: memory is freed by one while another one is in a collective.
 class RegistrationCache final : private base::RangeHolder {
   public:
     using Bounds = base::RangeCache::Bounds;
@@ -48,12 +51,12 @@ class RegistrationCache final : private base::RangeHolder {
 
     /// A registration that contains the memory, until it is released. Null: refused; copy through registered memory.
     Registration* take(const void* memory, std::size_t bytes);
-    void release(Registration* registration) noexcept { ranges_.release(registration); }
+    void release(Registration* registration) noexcept;
 
     [[nodiscard]] Counts counts() const;
-    [[nodiscard]] std::int64_t entries() const { return ranges_.entries(); }
+    [[nodiscard]] std::int64_t entries() const;
     /// Registered, those included that wait for their last release.
-    [[nodiscard]] std::int64_t bytes() const { return ranges_.bytes(); }
+    [[nodiscard]] std::int64_t bytes() const;
 
   private:
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override;
@@ -62,6 +65,7 @@ class RegistrationCache final : private base::RangeHolder {
 
     Registrar& registrar_;
     Others others_;
+    mutable std::mutex mutex_;
     std::map<std::uint64_t, std::uint64_t> allowed_;  ///< begin and end, disjoint, not touching
     std::int64_t foreign_ = 0;
     base::RangeCache ranges_;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "palmette/aggregate/io_uring_registrar.hpp"
+#include "palmette/aggregate/known_memory.hpp"
 #include "palmette/aggregate/registration_cache.hpp"
 #include "palmette/aggregate/socket.hpp"
 
@@ -90,6 +91,31 @@ TEST(RegistrationCache, memory_withdrawn_in_use_is_registered_until_released_and
     cache.release(old);
     EXPECT_EQ(registrar.live.size(), 1U);
     cache.release(fresh);
+}
+
+TEST(KnownMemory, goes_to_all_caches_and_is_withdrawn_from_them_when_it_goes) {
+    FakeRegistrar registrar;
+    RegistrationCache early(registrar, {}), late(registrar, {});
+    KnownMemory known;
+    alignas(4096) static char memory[2 * 4096], stranger[4096];
+    known.join(early);
+    known.added(memory, sizeof memory);
+    known.join(late);
+    for (RegistrationCache* const cache : {&early, &late}) {
+        auto* const registration = cache->take(memory + 100, 5000);
+        ASSERT_NE(registration, nullptr);
+        cache->release(registration);
+        EXPECT_EQ(cache->take(stranger, 8), nullptr);
+    }
+    known.removed(stranger);
+    EXPECT_EQ(registrar.live.size(), 2U);
+    known.removed(memory);
+    EXPECT_TRUE(registrar.live.empty());
+    EXPECT_EQ(early.take(memory, 8), nullptr);
+    known.leave(early);
+    known.added(memory, sizeof memory);
+    EXPECT_EQ(early.take(memory, 8), nullptr) << "it has left";
+    known.removed(memory);
 }
 
 /// A TCP connection on this host.
