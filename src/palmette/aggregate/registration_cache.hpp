@@ -16,6 +16,8 @@ class Registrar {
     virtual ~Registrar() = default;
     /// 0: refused.
     virtual std::uintptr_t register_memory(void* memory, std::size_t bytes) = 0;
+    /// Whether the last one was refused for lack of something that unregistering gives back.
+    virtual bool exhausted() const { return false; }
     virtual void unregister_memory(std::uintptr_t handle) noexcept = 0;
 };
 
@@ -61,6 +63,7 @@ class RegistrationCache final : private base::RangeHolder {
   private:
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override;
     void drop(std::uintptr_t handle, std::int64_t bytes) noexcept override;
+    bool exhausted() const override { return registrar_.exhausted(); }
     bool allowed(std::uint64_t begin, std::uint64_t end) const;
 
     Registrar& registrar_;
