@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import re
+import subprocess
 import sys
 import time
 import traceback
+from datetime import date
 from pathlib import Path
 
 from claim import cache, network, node, small
@@ -55,9 +59,19 @@ def with_row(text: str, claim: Claim, found: Found) -> str:
     return marked(text, "summary", "\n".join([*head, *(rows[name] for name in BY_NAME if name in rows)]))
 
 
+def machine() -> str:
+    """Return what this ran on, in a sentence."""
+    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    processors = f"{os.cpu_count()} processors ({models[0] if models else platform.machine()})"
+    return f"Last run: {date.today()}, {processors}, Linux {platform.release()}, palmette at commit {commit}."
+
+
 def write(page: Path, claim: Claim, found: Found) -> None:
     """Put what was found on the page, and the samples beside it."""
     text = with_row(page.read_text(encoding="utf-8"), claim, found)
+    text = marked(text, "machine", machine())
     text = marked(text, claim.name, "\n\n".join(table.markdown for table in found.tables))
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)

@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < count; ++i) from[i] = i, kept[i] = 0;
         long taken[2] = {0, 0}, all[2];
         for (int call = -3; call < calls; ++call)
-            for (int fresh = 0; fresh < 2; ++fresh) {
+            for (int turn = 0; turn < 2; ++turn) {
+                const int fresh = (turn + call) & 1;
                 double *const to = fresh ? pages(bytes) : kept;
                 double start = now() + 5e-4, took, longest;
                 MPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);

@@ -1,5 +1,5 @@
-// What an aggregator's limits do: daemon and members in one thread, turn by turn. claims.py starts it; a JSON object a
-// line.
+// What an aggregator's limits do, and what chunks cost where no link is a limit: daemon and members in one thread, turn
+// by turn. claims.py starts it; a JSON object a line.
 //
 //   in_network_limits PROFILE ROUNDS BYTES
 #include <algorithm>
@@ -164,14 +164,22 @@ int main(int argc, char** argv) {
     for (const std::uint16_t slots : {std::uint16_t{1}, std::uint16_t{8}}) groups(argv[1], slots, 2);
     streams(argv[1]);
     for (int round = -1; round < rounds; ++round) {
-        for (const std::uint16_t members : {2, 4, 8, 16, 32, 64}) {
-            Site site(argv[1]);
-            Site::Group group = site.join(1000, members, shape_of(Mode::datagram, 1024, 8));
-            const double seconds = group.empty() ? -1 : site.sum(group, bytes);
+        const auto timed = [&](Site& site, const char* what, std::uint16_t members, std::uint32_t chunk,
+                               std::size_t size) {
+            Site::Group group = site.join(1000, members, shape_of(Mode::datagram, chunk, 8));
+            const double seconds = group.empty() ? -1 : site.sum(group, size);
             if (round >= 0)
-                std::printf("{\"what\": \"members\", \"members\": %d, \"round\": %d, \"seconds\": %.9g}\n", members,
-                            round, seconds);
+                std::printf("{\"what\": \"%s\", \"members\": %d, \"chunk\": %u, \"round\": %d, \"seconds\": %.9g}\n",
+                            what, members, chunk, round, seconds);
             site.leave(group);
+        };
+        for (std::uint16_t members = 2; members <= 64; members = static_cast<std::uint16_t>(2 * members)) {
+            Site site(argv[1]);
+            timed(site, "members", members, 1024, bytes);
+        }
+        for (std::uint32_t chunk = 1024; chunk <= 1 << 18; chunk *= 2) {
+            Site site("open");
+            timed(site, "chunks", 4, chunk, std::size_t{1} << 20);
         }
         std::fflush(stdout);
     }

@@ -7,10 +7,11 @@
 // Buffers are one, some that rotate, or a new one for each call (mmap and munmap, as malloc does from 128 KB on).
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,12 +44,15 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 }
 
 double cpu() {
-    rusage used{};
-    getrusage(RUSAGE_SELF, &used);
-    const auto seconds = [](timeval at) {
-        return static_cast<double>(at.tv_sec) + 1e-6 * static_cast<double>(at.tv_usec);
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 /// Of this process, in kB.
@@ -63,8 +67,8 @@ long pinned() {
     return -1;
 }
 
-/// The end of a connection whose other one a child discards.
-Fd connection() {
+/// The end of a connection to a child, which discards so many bytes at a time and then answers with one.
+Fd connection(std::size_t bytes) {
     const Fd listener(socket(AF_INET, SOCK_STREAM, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -73,13 +77,22 @@ Fd connection() {
     auto* const where = reinterpret_cast<sockaddr*>(&address);
     if (bind(listener.get(), where, length) || listen(listener.get(), 1) || getsockname(listener.get(), where, &length))
         fail("no connection on this host");
+    const int now = 1;
     if (fork() == 0) {
         const Fd from(accept(listener.get(), nullptr, nullptr));
-        while (recv(from.get(), nullptr, std::size_t{1} << 24, MSG_TRUNC) > 0) continue;
-        _exit(0);
+        setsockopt(from.get(), IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
+        for (std::size_t left = bytes;; left = bytes) {
+            while (left > 0) {
+                const ssize_t got = recv(from.get(), nullptr, left, MSG_TRUNC);
+                if (got <= 0) _exit(0);
+                left -= static_cast<std::size_t>(got);
+            }
+            if (send(from.get(), "", 1, MSG_NOSIGNAL) != 1) _exit(0);
+        }
     }
     Fd out(socket(AF_INET, SOCK_STREAM, 0));
     if (connect(out.get(), where, sizeof address)) fail("no connection on this host");
+    setsockopt(out.get(), IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     return out;
 }
 
@@ -90,9 +103,9 @@ char* fresh(std::size_t bytes) {
     return static_cast<char*>(memory);
 }
 
-enum class Mode { each, cache, pool, copy };
+enum Mode { each, cache, pool, copy, modes };
 constexpr const char* mode_names[] = {"each", "cache", "pool", "copy"};
-constexpr std::size_t rotating_bytes = std::size_t{256} << 20;
+constexpr std::size_t rotating_bytes = std::size_t{128} << 20;
 
 class Transfers {
   public:
@@ -108,49 +121,62 @@ class Transfers {
     Transfers(const Transfers&) = delete;
     Transfers& operator=(const Transfers&) = delete;
 
-    void round(const char* buffers, std::size_t count, bool renewed, Mode mode, int round_number) {
-        RegistrationCache cache(registrar_, {128, std::int64_t{1} << 30}, RegistrationCache::Others::trusted);
-        std::vector<char*> memory;
-        for (std::size_t i = 0; !renewed && i < count; ++i) memory.push_back(fresh(bytes_));
-        const int calls = static_cast<int>(std::clamp<std::size_t>((std::size_t{32} << 20) / bytes_, 4, 192));
-        // As many before as fill the cache.
-        for (std::size_t i = 0; mode != Mode::each && i < memory.size(); ++i) call(cache, memory[i], mode);
-        registering_ = 0;
-        const auto before = cache.counts();
-        double seconds = 0, used = 0;
-        for (int i = 0; i < calls; ++i) {
-            char* const one = renewed ? fresh(bytes_) : memory[static_cast<std::size_t>(i) % count];
-            const double cpu_before = cpu();
-            const auto start = Clock::now();
-            call(cache, one, mode);
-            if (renewed) {
-                const auto unmapping = Clock::now();
-                if (mode == Mode::cache) cache.withdraw(one, bytes_);
-                registering_ += mode == Mode::cache ? since(unmapping) : 0;
+    /// Calls of all modes by turns, each with buffers of its own; the first ones fill the cache and aren't counted.
+    void round(const char* buffers, std::size_t count, bool renewed, int number) {
+        RegistrationCache cached(registrar_, {128, std::int64_t{1} << 30}, RegistrationCache::Others::trusted);
+        const long pinned_before = pinned();
+        std::vector<char*> memory[modes];
+        for (auto& of : memory)
+            for (std::size_t i = 0; !renewed && i < count; ++i) of.push_back(fresh(bytes_));
+        for (std::size_t i = 0; i < memory[cache].size(); ++i) call(cached, memory[cache][i], cache);
+        const auto before = cached.counts();
+        const int calls = static_cast<int>(std::clamp<std::size_t>((std::size_t{16} << 20) / bytes_, 5, 64));
+        std::vector<double> seconds[modes], registering[modes];
+        double used[modes] = {};
+        long most_pinned = 0;
+        for (int i = 0; i < calls; ++i)
+            for (int turn = 0; turn < modes; ++turn) {
+                const auto mode = static_cast<Mode>((turn + i) % modes);
+                char* const one = renewed ? fresh(bytes_) : memory[mode][static_cast<std::size_t>(i) % count];
+                registering_ = 0;
+                const double cpu_before = cpu();
+                const auto start = Clock::now();
+                call(cached, one, mode);
+                double took = since(start);
+                used[mode] += cpu() - cpu_before;
+                most_pinned = std::max(most_pinned, pinned() - pinned_before);
+                if (renewed && mode == cache) {
+                    const auto unmapping = Clock::now();
+                    cached.withdraw(one, bytes_);
+                    took += since(unmapping);
+                    registering_ += since(unmapping);
+                }
+                seconds[mode].push_back(took);
+                registering[mode].push_back(registering_);
+                if (renewed) munmap(one, bytes_);
             }
-            seconds += since(start);
-            used += cpu() - cpu_before;
-            if (renewed) munmap(one, bytes_);
+        const auto after = cached.counts();
+        for (int mode = 0; mode < modes; ++mode) {
+            std::printf(
+                "{\"bytes\": %zu, \"buffers\": \"%s\", \"count\": %zu, \"mode\": \"%s\", \"round\": %d, \"calls\": %d, "
+                "\"seconds\": %.9g, \"registering_s\": %.9g, \"cpu_s\": %.9g, \"hits\": %ld, \"misses\": %ld, "
+                "\"pinned_kb\": %ld, \"copied\": %s}\n",
+                bytes_, buffers, count, mode_names[mode], number, calls, median(seconds[mode]),
+                median(registering[mode]), used[mode] / calls, static_cast<long>(after.hits - before.hits),
+                static_cast<long>(after.misses - before.misses), most_pinned,
+                copied_ < 0 ? "null"
+                : copied_   ? "true"
+                            : "false");
         }
-        const auto after = cache.counts();
-        std::printf(
-            "{\"bytes\": %zu, \"buffers\": \"%s\", \"count\": %zu, \"mode\": \"%s\", \"round\": %d, \"calls\": %d, "
-            "\"seconds\": %.9g, \"registering_s\": %.9g, \"cpu_s\": %.9g, \"hits\": %ld, \"misses\": %ld, "
-            "\"pinned_kb\": %ld, \"copied\": %s}\n",
-            bytes_, buffers, count, mode_names[static_cast<int>(mode)], round_number, calls, seconds / calls,
-            registering_ / calls, used / calls, static_cast<long>(after.hits - before.hits),
-            static_cast<long>(after.misses - before.misses), pinned(),
-            copied_ < 0 ? "null"
-            : copied_   ? "true"
-                        : "false");
         std::fflush(stdout);
-        for (char* const one : memory) cache.withdraw(one, bytes_), munmap(one, bytes_);
+        for (auto& of : memory)
+            for (char* const one : of) cached.withdraw(one, bytes_), munmap(one, bytes_);
     }
 
   private:
-    void call(RegistrationCache& cache, char* memory, Mode mode) {
+    void call(RegistrationCache& cached, char* memory, Mode mode) {
         const auto start = Clock::now();
-        if (mode == Mode::each) {
+        if (mode == each) {
             const std::uintptr_t handle = registrar_.register_memory(memory, bytes_);
             registering_ += since(start);
             if (!handle) fail(std::string("registering: ") + std::strerror(registrar_.refused_by()));
@@ -158,13 +184,13 @@ class Transfers {
             const auto end = Clock::now();
             registrar_.unregister_memory(handle);
             registering_ += since(end);
-        } else if (mode == Mode::cache) {
-            auto* const registration = cache.take(memory, bytes_);
+        } else if (mode == cache) {
+            auto* const registration = cached.take(memory, bytes_);
             registering_ += since(start);
             if (!registration) fail(std::string("registering: ") + std::strerror(registrar_.refused_by()));
             send(registration->handle, memory);
-            cache.release(registration);
-        } else if (mode == Mode::pool) {
+            cached.release(registration);
+        } else if (mode == pool) {
             std::memcpy(pool_, memory, bytes_);
             send(pool_handle_, pool_);
         } else {
@@ -173,17 +199,24 @@ class Transfers {
                 if (sent <= 0) fail("sending");
                 done += static_cast<std::size_t>(sent);
             }
+            answered();
         }
     }
     void send(std::uintptr_t handle, const char* memory) {
         const IoUringRegistrar::Sent sent = registrar_.send(socket_.get(), handle, memory, bytes_);
         if (sent.error) fail(std::string("sending from registered memory: ") + std::strerror(sent.error));
         if (sent.copied) copied_ = *sent.copied;
+        answered();
+    }
+    /// The other end has all of it.
+    void answered() {
+        char answer = 0;
+        if (recv(socket_.get(), &answer, 1, 0) != 1) fail("the other end is gone");
     }
 
     IoUringRegistrar& registrar_;
     std::size_t bytes_;
-    Fd socket_ = connection();
+    Fd socket_ = connection(bytes_);
     char* pool_;
     std::uintptr_t pool_handle_;
     double registering_ = 0;
@@ -197,12 +230,11 @@ void transfer(int rounds, const std::vector<std::size_t>& sizes) {
     for (const std::size_t bytes : sizes) {
         Transfers transfers(*registrar, bytes);
         const std::size_t rotating = std::min<std::size_t>(64, rotating_bytes / bytes);
-        for (int round = -1; round < rounds; ++round)  // the first warms up, and isn't counted
-            for (const Mode mode : {Mode::each, Mode::cache, Mode::pool, Mode::copy}) {
-                transfers.round("one", 1, false, mode, round);
-                transfers.round("rotating", rotating, false, mode, round);
-                transfers.round("new", 1, true, mode, round);
-            }
+        for (int round = -1; round < rounds; ++round) {  // the first warms up, and isn't counted
+            transfers.round("one", 1, false, round);
+            transfers.round("rotating", rotating, false, round);
+            transfers.round("new", 1, true, round);
+        }
     }
     while (wait(nullptr) > 0) continue;
 }

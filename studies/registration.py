@@ -66,11 +66,9 @@ def of(samples: list[dict[str, Any]], what: str, **where: object) -> list[float]
     return [one[what] for one in samples if all(one[name] == value for name, value in where.items())]
 
 
-def factors(
-    samples: list[dict[str, Any]], size: int, buffers: str, over: str = "each", under: str = "cache"
-) -> list[float]:
-    """Return the ratios of two modes' times, round by round."""
-    times = [of(samples, "seconds", bytes=size, buffers=buffers, mode=mode) for mode in (over, under)]
+def factors(samples: list[dict[str, Any]], size: int, what: str = "seconds") -> list[float]:
+    """Return the ratios of registering each time and the cache, round by round, with one buffer."""
+    times = [of(samples, what, bytes=size, buffers="one", mode=mode) for mode in ("each", "cache")]
     return [a / b for a, b in zip(*times, strict=True)]
 
 
@@ -98,12 +96,21 @@ def factor_rows(samples: list[dict[str, Any]]) -> list[list[str]]:
         at_lab = 1 + median(registering) / (size / LAB_BYTES_PER_S)
         rows.append(
             [_core.format_size(size), duration(registering), f"{1e9 * median(registering) / (size / 4096):.0f} ns",
-             with_quartiles(factors(samples, size, "one")), f"{at_lab:.2f}", f"{modelled(size):.1f}"]
+             *(with_quartiles(factors(samples, size, what)) for what in ("seconds", "cpu_s")), f"{at_lab:.2f}",
+             f"{modelled(size):.1f}"]
         )  # fmt: skip
     return rows
 
 
-FACTOR_HEAD = ("bytes", "registering and back", "for 4 KB", "each / cache", "the same at 100 Mbit/s, computed", "model")
+FACTOR_HEAD = (
+    "bytes",
+    "registering and back",
+    "for 4 KB",
+    "each / cache",
+    "of CPU time",
+    "the factor at 100 Mbit/s, computed",
+    "model",
+)
 MODE_HEAD = ("bytes", "buffers", *MODES, "CPU: each", "cache", "pool", "copy", "hits of cache", "pinned by cache")
 
 

@@ -23,14 +23,14 @@ def cache(options: Options) -> Found:
     except study.CannotMeasureError as error:
         raise CannotRunError(str(error)) from None
     sizes = sorted({one["bytes"] for one in samples})
-    factors = {size: median(study.factors(samples, size, "one")) for size in sizes}
+    factors = {size: median(study.factors(samples, size)) for size in sizes}
     best = max(factors, key=lambda size: factors[size])
     cost = {size: median(study.of(samples, "registering_s", bytes=size, buffers="one", mode="each")) for size in sizes}
     tables = [
         Table(
-            "One buffer, reused: registering it, sending it over TCP on this host and unregistering it each "
-            "time, over "
-            "sending it with the registration that the cache has. Medians of rounds by turns, quartiles. Model: "
+            "One buffer, reused: registering it, sending it over TCP on this host, being told that it is there, and "
+            "unregistering it, each time, over the same with the registration that the cache has. Medians of rounds by "
+            "turns, quartiles. Model: "
             f"1 + 2 ({study.UCX_S * 1e6:.0f} us + {study.UCX_S_PER_BYTE * 1e9} ns/B) / ({study.LINK_S * 1e6:.0f} "
             "us + "
             f"bytes / {study.LINK_BYTES_PER_S / 1e9:.0f} GB/s), UCX's constants for InfiniBand, two buffers.",

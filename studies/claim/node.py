@@ -105,8 +105,8 @@ def copies(options: Options) -> Found:
         )  # fmt: skip
     above = [ratios[size] for size in sizes if size >= FROM]
     table = Table(
-        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 ms of "
-        "waking up included; ratio of "
+        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 ms "
+        "of waking up included; ratio of "
         f"neighbouring jobs, median, least and largest. Model: 32 ranks on 2 sockets, `{PREDICTED_CHUNK}` for "
         "the latter.",
         ["vector", "leader", "a chunk per rank", "ratio", "model, 32 ranks"],

@@ -56,15 +56,16 @@ def program() -> Path:
 @cache
 def simulated(mode: str, nodes: int, sizes: tuple[int, ...], window: int = WINDOW) -> dict[int, float]:
     """Return the simulated seconds by size. `network`: to switches and between them, else between adapters."""
+    tree = program()
     leaves = -(-nodes // RADIX)
     ends = SEND_S + RECEIVE_S
     inner, outer = (WIRE_S / 2, WIRE_S / 2) if mode == "network" else (WIRE_S, WIRE_S + COSTS.tier_latency_s)
     node = f"{RADIX if leaves > 1 else nodes}node@{RATE / 1e9}GB/s~{1e6 * (ends + inner):.3f}us"
     leaf = f"{leaves}leaf@{RADIX * RATE / 1e9}GB/s~{1e6 * (ends + outer):.3f}us+aggregator:" if leaves > 1 else ""
     made = cluster.prepared(cluster.from_spec(f"aggregator:{leaf}{node}"), COSTS)
-    tree = made.topology.machine.tree
-    hosts = [host.name for host in tree.hosts()][:nodes]
-    top, *rest = (platform.service_host(one.name) for group in tree.walk() for one in group.aggregators)
+    root = made.topology.machine.tree
+    hosts = [host.name for host in root.hosts()][:nodes]
+    top, *rest = (platform.service_host(one.name) for group in root.walk() for one in group.aggregators)
     seats = [*hosts, *rest, top]
     words = [mode, str(nodes), str(RADIX), repr(SEND_S), repr(RECEIVE_S), repr(SWITCH_S), str(PAYLOAD), str(window)]
     with tempfile.TemporaryDirectory(prefix="palmette-claims-") as temporary:
@@ -72,7 +73,7 @@ def simulated(mode: str, nodes: int, sizes: tuple[int, ...], window: int = WINDO
         (folder / "platform.xml").write_text(platform.platform_xml(made.topology, COSTS), encoding="utf-8")
         (folder / "hosts").write_text("".join(f"{name}\n" for name in seats), encoding="utf-8")
         ended = simgrid.start(
-            simgrid.find_smpirun(), folder, len(seats), program(),
+            simgrid.find_smpirun(), folder, len(seats), tree,
             simgrid.configuration(COSTS, {"smpi/allreduce": "rdb"}), [*words, *map(str, sizes)], {}, 240,
         )  # fmt: skip
     if ended.trouble:

@@ -205,4 +205,7 @@ IoUringRegistrar::IoUringRegistrar(std::unique_ptr<Ring> ring, unsigned buffers)
 
 IoUringRegistrar::~IoUringRegistrar() = default;
 
+/// The table is full, or RLIMIT_MEMLOCK is reached.
+bool IoUringRegistrar::exhausted() const { return refused_by_ == ENOSPC || refused_by_ == ENOMEM; }
+
 }  // namespace palmette::aggregate

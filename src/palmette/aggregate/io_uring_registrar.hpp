@@ -23,6 +23,7 @@ class IoUringRegistrar final : public Registrar {
     IoUringRegistrar& operator=(const IoUringRegistrar&) = delete;
 
     std::uintptr_t register_memory(void* memory, std::size_t bytes) override;
+    bool exhausted() const override;
     void unregister_memory(std::uintptr_t handle) noexcept override;
 
     struct Sent {

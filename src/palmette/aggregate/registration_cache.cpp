@@ -13,6 +13,7 @@ std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uint
 void RegistrationCache::allow(const void* memory, std::size_t bytes) {
     std::uint64_t begin = address_of(memory), end = begin + bytes;
     if (bytes == 0) return;
+    const std::lock_guard guard(mutex_);
     auto next = allowed_.upper_bound(begin);
     if (next != allowed_.begin() && std::prev(next)->second >= begin) --next;
     while (next != allowed_.end() && next->first <= end) {
@@ -25,6 +26,7 @@ void RegistrationCache::allow(const void* memory, std::size_t bytes) {
 
 void RegistrationCache::withdraw(const void* memory, std::size_t bytes) noexcept {
     const std::uint64_t begin = address_of(memory), end = begin + bytes;
+    const std::lock_guard guard(mutex_);
     ranges_.invalidate(0, begin, static_cast<std::int64_t>(bytes));
     auto next = allowed_.upper_bound(begin);
     if (next != allowed_.begin() && std::prev(next)->second > begin) --next;
@@ -38,6 +40,7 @@ void RegistrationCache::withdraw(const void* memory, std::size_t bytes) noexcept
 
 RegistrationCache::Registration* RegistrationCache::take(const void* memory, std::size_t bytes) {
     const std::uint64_t begin = address_of(memory);
+    const std::lock_guard guard(mutex_);
     if (others_ == Others::refused && !allowed(begin, begin + bytes)) {
         ++foreign_;
         return nullptr;
@@ -45,11 +48,27 @@ RegistrationCache::Registration* RegistrationCache::take(const void* memory, std
     return ranges_.take(0, begin, static_cast<std::int64_t>(bytes));
 }
 
+void RegistrationCache::release(Registration* registration) noexcept {
+    const std::lock_guard guard(mutex_);
+    ranges_.release(registration);
+}
+
 RegistrationCache::Counts RegistrationCache::counts() const {
+    const std::lock_guard guard(mutex_);
     Counts out{};
     static_cast<base::RangeCache::Counts&>(out) = ranges_.counts();
     out.foreign = foreign_;
     return out;
+}
+
+std::int64_t RegistrationCache::entries() const {
+    const std::lock_guard guard(mutex_);
+    return ranges_.entries();
+}
+
+std::int64_t RegistrationCache::bytes() const {
+    const std::lock_guard guard(mutex_);
+    return ranges_.bytes();
 }
 
 std::uintptr_t RegistrationCache::hold(int, std::uint64_t begin, std::int64_t bytes) {

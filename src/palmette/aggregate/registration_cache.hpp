@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 
 #include "palmette/base/range_cache.hpp"
 
@@ -15,6 +16,8 @@ class Registrar {
     virtual ~Registrar() = default;
     /// 0: refused.
     virtual std::uintptr_t register_memory(void* memory, std::size_t bytes) = 0;
+    /// Whether the last one was refused for lack of something that unregistering gives back.
+    virtual bool exhausted() const { return false; }
     virtual void unregister_memory(std::uintptr_t handle) noexcept = 0;
 };
 
@@ -24,7 +27,9 @@ class Registrar {
 /// Other memory is refused, and has to be copied through the pool.
 ///
 /// No cheap way is known to see unmapping by others: allocators are hooked at the expense of the program, and
-/// userfaultfd makes each munmap of watched memory wait for a thread that reads the event (the tests show both).
+/// userfaultfd makes each munmap of watched memory wait for a thread that reads the event (a test shows it).
+///
+/// Several threads may use it: memory is freed by one while another one is in a collective.
 class RegistrationCache final : private base::RangeHolder {
   public:
     using Bounds = base::RangeCache::Bounds;
@@ -48,20 +53,22 @@ class RegistrationCache final : private base::RangeHolder {
 
     /// A registration that contains the memory, until it is released. Null: refused; copy through registered memory.
     Registration* take(const void* memory, std::size_t bytes);
-    void release(Registration* registration) noexcept { ranges_.release(registration); }
+    void release(Registration* registration) noexcept;
 
     [[nodiscard]] Counts counts() const;
-    [[nodiscard]] std::int64_t entries() const { return ranges_.entries(); }
+    [[nodiscard]] std::int64_t entries() const;
     /// Registered, those included that wait for their last release.
-    [[nodiscard]] std::int64_t bytes() const { return ranges_.bytes(); }
+    [[nodiscard]] std::int64_t bytes() const;
 
   private:
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override;
     void drop(std::uintptr_t handle, std::int64_t bytes) noexcept override;
+    bool exhausted() const override { return registrar_.exhausted(); }
     bool allowed(std::uint64_t begin, std::uint64_t end) const;
 
     Registrar& registrar_;
     Others others_;
+    mutable std::mutex mutex_;
     std::map<std::uint64_t, std::uint64_t> allowed_;  ///< begin and end, disjoint, not touching
     std::int64_t foreign_ = 0;
     base::RangeCache ranges_;

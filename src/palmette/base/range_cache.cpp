@@ -60,7 +60,8 @@ RangeCache::Range* RangeCache::take(int space, std::uint64_t address, std::int64
     if (end - begin > static_cast<std::uint64_t>(bounds_.bytes)) begin = pages->begin, end = pages->end;
 
     const auto size = static_cast<std::int64_t>(end - begin);
-    const std::uintptr_t handle = evict_for(size) ? holder_.hold(space, begin, size) : 0;
+    std::uintptr_t handle = evict_for(size) ? holder_.hold(space, begin, size) : 0;
+    while (handle == 0 && holder_.exhausted() && evict_oldest()) handle = holder_.hold(space, begin, size);
     if (handle == 0) {
         ++counts_.refusals;
         return nullptr;
@@ -114,20 +115,25 @@ RangeCache::Ranges::iterator RangeCache::remove(Ranges::iterator range) noexcept
 }
 
 bool RangeCache::evict_for(std::int64_t bytes) {
-    const auto fits = [&] {
-        return bytes_ + bytes <= bounds_.bytes &&
-               static_cast<std::int64_t>(ranges_.size() + retired_.size()) < bounds_.entries;
+    const auto full = [&] {
+        return bytes_ + bytes > bounds_.bytes ||
+               static_cast<std::int64_t>(ranges_.size() + retired_.size()) >= bounds_.entries;
     };
-    for (auto oldest = recent_.end(); !fits();) {
-        if (oldest == recent_.begin()) return false;
+    while (full())
+        if (!evict_oldest()) return false;
+    return true;
+}
+
+/// The least recently used that isn't in use; those in use that are passed over are few.
+bool RangeCache::evict_oldest() {
+    for (auto oldest = recent_.end(); oldest != recent_.begin();) {
         --oldest;
         if (oldest->uses > 0) continue;
-        const auto newer = std::next(oldest);
         remove(ranges_.find({oldest->space, oldest->begin}));
-        oldest = newer;
         ++counts_.evictions;
+        return true;
     }
-    return true;
+    return false;
 }
 
 }  // namespace palmette::base

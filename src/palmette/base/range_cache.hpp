@@ -14,6 +14,8 @@ class RangeHolder {
     virtual ~RangeHolder() = default;
     /// For whole pages of `space`, whose meaning is the holder's. 0: it can't be done.
     virtual std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) = 0;
+    /// Whether hold() may succeed once something has been dropped.
+    virtual bool exhausted() const { return false; }
     virtual void drop(std::uintptr_t handle, std::int64_t bytes) noexcept = 0;
 };
 
@@ -33,7 +35,7 @@ class RangeCache {
         std::int64_t hits = 0;
         std::int64_t misses = 0;
         std::int64_t refusals = 0;       ///< misses not held: the holder failed, or the bounds left no capacity
-        std::int64_t evictions = 0;      ///< to stay within the bounds
+        std::int64_t evictions = 0;      ///< to stay within the bounds, or since the holder was exhausted
         std::int64_t invalidations = 0;  ///< ranges removed by invalidate()
     };
     struct Range {
@@ -71,6 +73,7 @@ class RangeCache {
     Ranges::iterator first_overlap(int space, std::uint64_t begin, bool touching);
     Ranges::iterator remove(Ranges::iterator range) noexcept;
     bool evict_for(std::int64_t bytes);
+    bool evict_oldest();
 
     RangeHolder& holder_;
     Bounds bounds_;

@@ -1,13 +1,17 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +23,7 @@
 #include <vector>
 
 #include "palmette/aggregate/io_uring_registrar.hpp"
+#include "palmette/aggregate/known_memory.hpp"
 #include "palmette/aggregate/registration_cache.hpp"
 #include "palmette/aggregate/socket.hpp"
 
@@ -90,6 +95,31 @@ TEST(RegistrationCache, memory_withdrawn_in_use_is_registered_until_released_and
     cache.release(old);
     EXPECT_EQ(registrar.live.size(), 1U);
     cache.release(fresh);
+}
+
+TEST(KnownMemory, goes_to_all_caches_and_is_withdrawn_from_them_when_it_goes) {
+    FakeRegistrar registrar;
+    RegistrationCache early(registrar, {}), late(registrar, {});
+    KnownMemory known;
+    alignas(4096) static char memory[2 * 4096], stranger[4096];
+    known.join(early);
+    known.added(memory, sizeof memory);
+    known.join(late);
+    for (RegistrationCache* const cache : {&early, &late}) {
+        auto* const registration = cache->take(memory + 100, 5000);
+        ASSERT_NE(registration, nullptr);
+        cache->release(registration);
+        EXPECT_EQ(cache->take(stranger, 8), nullptr);
+    }
+    known.removed(stranger);
+    EXPECT_EQ(registrar.live.size(), 2U);
+    known.removed(memory);
+    EXPECT_TRUE(registrar.live.empty());
+    EXPECT_EQ(early.take(memory, 8), nullptr);
+    known.leave(early);
+    known.added(memory, sizeof memory);
+    EXPECT_EQ(early.take(memory, 8), nullptr) << "it has left";
+    known.removed(memory);
 }
 
 /// A TCP connection on this host.
@@ -198,8 +228,40 @@ TEST_F(IoUring, its_table_and_the_cache_have_bounds) {
         EXPECT_LE(cache.entries(), 4);
     }
     EXPECT_EQ(cache.counts().evictions, 8);
-    for (char* const one : all) cache.withdraw(one, 8 * page), munmap(one, 8 * page);
+    for (char* const one : all) cache.withdraw(one, 8 * page);
+
+    RegistrationCache wide(*registrar, {}, RegistrationCache::Others::trusted);
+    for (char* const one : all) {
+        auto* const registration = wide.take(one, 8 * page);
+        ASSERT_NE(registration, nullptr) << "the table has 8 entries, and the oldest makes room";
+        wide.release(registration);
+    }
+    EXPECT_EQ(wide.entries(), 8);
+    for (char* const one : all) wide.withdraw(one, 8 * page);
+    for (char* const one : all) munmap(one, 8 * page);
     EXPECT_EQ(cache.bytes(), 0);
+}
+
+TEST(IoUringForbidden, says_so) {
+    // In a child: a filter can't be taken away again.
+    const pid_t child = fork();
+    if (child == 0) {
+        sock_filter steps[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const sock_fprog filter{4, steps};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) _exit(2);
+        std::string why;
+        const bool opened = IoUringRegistrar::open(8, why) != nullptr;
+        _exit(!opened && why.find("container") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 /// Why memory of others isn't watched: munmap doesn't return before the event has been read, which takes a thread that
