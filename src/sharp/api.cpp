@@ -1,6 +1,7 @@
 // The functions that libsharp_coll exports, under their names.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "sharp/operations.hpp"
@@ -63,6 +64,9 @@ PALMETTE_EXPORT int sharp_coll_finalize(Context* context) {
     if (!context->registered.empty() || !context->comms.empty())
         std::fprintf(stderr, "SHARP twin: rank %d ends with %zu registrations and %zu groups\n", context->rank,
                      context->registered.size(), context->comms.size());
+    if (const char* const told = std::getenv("SHARP_TWIN_STATISTICS"); told && *told == '1')
+        std::fprintf(stderr, "twin of SHARP: rank %d has registered memory %zu times\n", context->rank,
+                     static_cast<std::size_t>(context->registrations));
     delete context;
     return success;
 }
@@ -158,8 +162,8 @@ PALMETTE_EXPORT int sharp_coll_reg_mr(Context* context, void* data, std::size_t 
     return guarded([&] {
         const std::lock_guard lock(context->mutex);
         if (const int code = context->faults.at("register", context->rank)) return code;
-        context->registered[data] = bytes;
-        *memory = data;
+        context->registered[++context->registrations] = {static_cast<const char*>(data), bytes};
+        *memory = reinterpret_cast<void*>(context->registrations);
         return int{success};
     });
 }
@@ -173,11 +177,12 @@ PALMETTE_EXPORT int sharp_coll_reg_mr_v2(Context* context, void* data, std::size
 PALMETTE_EXPORT int sharp_coll_dereg_mr(Context* context, void* memory) {
     if (!context) return error_invalid;
     const std::lock_guard lock(context->mutex);
-    return context->registered.erase(memory) > 0 ? int{success} : int{error_invalid};
+    return context->registered.erase(reinterpret_cast<std::uintptr_t>(memory)) > 0 ? int{success} : int{error_invalid};
 }
 
 PALMETTE_EXPORT int sharp_coll_print_config(std::FILE* stream, int /*flags*/, const char* /*program*/) {
-    std::fprintf(stream, "SHARP_TWIN_DAEMON, SHARP_TWIN_TOKEN, SHARP_TWIN_STRICT, SHARP_TWIN_FAULT\n");
+    std::fprintf(stream,
+                 "SHARP_TWIN_DAEMON, SHARP_TWIN_TOKEN, SHARP_TWIN_STRICT, SHARP_TWIN_STATISTICS, SHARP_TWIN_FAULT\n");
     return success;
 }
 

@@ -3,6 +3,7 @@
 //   SHARP_TWIN_DAEMON=HOST:PORT   the daemon
 //   SHARP_TWIN_TOKEN=FILE         a token of its site, read by rank 0 of the job
 //   SHARP_TWIN_STRICT=1           fields that must be zero are checked
+//   SHARP_TWIN_STATISTICS=1       what was registered is told on standard error at the end
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "palmette/aggregate/client/client.hpp"
@@ -42,7 +44,8 @@ struct Context {
     sharp_twin::Faults faults;
     bool strict = false;
     std::vector<Comm*> comms;
-    std::map<void*, std::size_t> registered;  ///< begin -> bytes
+    std::map<std::uintptr_t, std::pair<const char*, std::size_t>> registered;  ///< by handle: memory and its bytes
+    std::uintptr_t registrations = 0;                                          ///< so far
 };
 
 struct Comm {

@@ -72,11 +72,11 @@ std::optional<Operator> operator_of(int op) {
 /// Whether the memory that a handle stands for holds the buffer.
 bool is_registered(const Context& context, const DataDescription& data) {
     if (!data.buffer.memory) return true;
-    const auto known = context.registered.find(data.buffer.memory);
+    const auto known = context.registered.find(reinterpret_cast<std::uintptr_t>(data.buffer.memory));
     if (known == context.registered.end()) return false;
-    const char* const begin = static_cast<const char*>(known->first);
+    const auto& [begin, bytes] = known->second;
     const char* const from = static_cast<const char*>(data.buffer.data);
-    return from >= begin && from + data.buffer.bytes <= begin + known->second;
+    return from >= begin && from + data.buffer.bytes <= begin + bytes;
 }
 
 bool good(const Comm& comm, const DataDescription& data, std::size_t bytes) {

@@ -1,12 +1,13 @@
 // Allreduces on one communicator after the other, each of which has groups of its own in aggregation daemons: the same
 // bits on each, whatever happens to the daemons.
 //
-//     aggregated [--generations G] [--calls C] [--count N] [--seed S] [--nonblocking 1] [--longer-from R]
+//     aggregated [--generations G] [--calls C] [--count N] [--seed S] [--nonblocking 1] [--longer-from R] [--mpis 1]
 //     aggregated --random M [--first N] [--seed S]        both: [--timeout SECONDS]
 //
 // A generation is a duplicate of the world with C calls of N elements: sums of doubles that depend on the order, in
 // place at each second call, and the least of integers at each third. With --longer-from the ranks from R on pass one
-// element more, which is an error of the program. With --nonblocking, MPI_Iallreduce after a barrier.
+// element more, which is an error of the program. With --nonblocking, MPI_Iallreduce after a barrier; with --mpis, data
+// are sent from memory of MPI_Alloc_mem, twice, which is freed after that and mostly allocated again for the next call.
 //
 // --random: M allreduces with random arguments, on communicators that are made anew at each 50th; in the end as many
 // files are open as after the first 50.
@@ -32,8 +33,12 @@ constexpr long cases_on_the_same = 50;
 /// One call, the same in each generation.
 class Sum {
   public:
-    Sum(std::uint64_t seed, long call, int count, bool nonblocking)
-        : in_place_(call % 2 == 1), least_(call % 3 == 2), nonblocking_(nonblocking), count_(count) {
+    Sum(std::uint64_t seed, long call, int count, bool nonblocking, bool mpis)
+        : in_place_(call % 2 == 1 && !mpis),
+          least_(call % 3 == 2),
+          nonblocking_(nonblocking),
+          mpis_(mpis),
+          count_(count) {
         Rng rng(seed, static_cast<std::uint64_t>(call), static_cast<std::uint64_t>(world_rank) + 1);
         for (int i = 0; i < count; ++i) {
             reals_.push_back(std::ldexp(small_number(rng), rng.between(-8, 8)));
@@ -77,13 +82,19 @@ class Sum {
             MPI_Request request = MPI_REQUEST_NULL;
             MPI_Iallreduce(in, out.data(), count_, type, op, comm, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else if (mpis_) {
+            void* memory = nullptr;
+            MPI_Alloc_mem(static_cast<MPI_Aint>(out.size()), MPI_INFO_NULL, &memory);
+            std::memcpy(memory, in, out.size());
+            for (int i = 0; i < 2; ++i) MPI_Allreduce(memory, out.data(), count_, type, op, comm);
+            MPI_Free_mem(memory);
         } else {
             MPI_Allreduce(in, out.data(), count_, type, op, comm);
         }
         return out;
     }
 
-    bool in_place_, least_, nonblocking_;
+    bool in_place_, least_, nonblocking_, mpis_;
     int count_;
     std::vector<double> reals_;
     std::vector<int> integers_;
@@ -92,11 +103,12 @@ class Sum {
 void run_generations(int argc, char** argv, std::uint64_t seed, Outcome& outcome) {
     const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     const bool nonblocking = option(argc, argv, "--nonblocking", 0) != 0;
+    const bool mpis = option(argc, argv, "--mpis", 0) != 0;
     auto count = static_cast<int>(option(argc, argv, "--count", 1000));
     if (world_rank >= option(argc, argv, "--longer-from", world_rank + 1)) ++count;
     std::vector<Sum> calls;
     for (long call = 0; call < option(argc, argv, "--calls", 1); ++call)
-        calls.emplace_back(seed, call, count, nonblocking);
+        calls.emplace_back(seed, call, count, nonblocking, mpis);
     std::vector<std::vector<char>> first;
     for (long generation = 0; generation < option(argc, argv, "--generations", 3); ++generation) {
         watch(timeout_s);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -177,6 +178,24 @@ def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder:
             assert_clean(ran)
             assert by_hosts(ran) == {}
     assert daemon.idle()["counters"]["groups"] == 4
+
+
+@pytest.mark.parametrize("fault", ["", "register:-3+1"], ids=["registered", "refused"])
+def test_memory_of_the_mpi_is_sent_from_where_it_is(
+    mpi_called: Called, daemon: Daemon, folder: Path, fault: str
+) -> None:
+    """A rank a node: what it sends is the program's own, not a sum of its node's ranks. Freed, it is forgotten."""
+    chosen = settings(folder, daemon, fault=fault) | FORCED
+    chosen |= {"PALMETTE_FAKE_HOSTS": "0,1,2,3", "SHARP_TWIN_STATISTICS": "1"}
+    topology(folder, "4node@1GB/s:1core")
+    ran = mpi_called("mpich").run(
+        LEADERS, "aggregated", "--generations", 1, "--calls", 3, "--count", 20000, "--mpis", 1, settings=chosen
+    )
+    assert_clean(ran)
+    assert by_hosts(ran) == {}
+    told = re.findall(r"twin of SHARP: rank \d has registered memory (\d+) times", ran.err)
+    # The pool once, and what was allocated for each of the calls.
+    assert [int(times) for times in told] == [1 if fault else 1 + 3] * LEADERS
 
 
 CODES = {
