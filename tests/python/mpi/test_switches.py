@@ -179,6 +179,15 @@ def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder:
     assert daemon.idle()["counters"]["groups"] == 4
 
 
+def test_another_program_calls_the_twin(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+    """All of the interface's collectives, which palmette itself doesn't use."""
+    twins = {name: value for name, value in settings(folder, daemon).items() if name.startswith("SHARP_")}
+    ran = mpi_called("mpich").run(LEADERS, "sharp_calls", TWIN, settings=twins)
+    ran.assert_right()
+    assert "SHARP twin" not in ran.err
+    assert_idle(daemon)
+
+
 CODES = {
     -1: "library", -2: "unsupported", -3: "no_resource", -4: "group_alloc", -5: "tree_connect", -6: "group_join",
     -7: "quota", -8: "session", -9: "device", -11: "job_create", -13: "no_tree", -15: "out_of_band",
