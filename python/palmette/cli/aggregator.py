@@ -14,6 +14,7 @@ from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.lab import LabError
 from palmette.lab.helpers import helper
+from palmette.mpi.abi import LIBRARIES
 
 SERVE_OPTIONS = {
     "config": ("FILE", "JSON object of these options by name, and of limits."),
@@ -101,6 +102,18 @@ def trial(address: str, token_file: str, members: int, size: int, chunk: int) ->
     numbers = {"members": members, "bytes": size, "chunk": chunk}
     words = [word for name, number in numbers.items() for word in (f"--{name}", str(number))]
     _start(["--try", address, "--token", token_file, *words])
+
+
+@command.command(epilog="Example: export PALMETTE_SHARP=$(palmette aggregator twin)")
+def twin() -> None:
+    """Print the path of the software twin of libsharp_coll.
+
+    It has the interface of NVIDIA's library, and a daemon in the place of its switches.
+    """
+    path = LIBRARIES / "sharp" / "libsharp_coll.so.5"
+    if not path.is_file():
+        raise CliError(f"{path} isn't built; `make build` in a checkout, or install the package again")
+    click.echo(path)
 
 
 def _write(path: str, text: str, option: str) -> None:

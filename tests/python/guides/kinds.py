@@ -72,8 +72,9 @@ RULES = [
     Rule("install", r"palmette completion .* > ~", LONG),
     Rule("discover", "ibnetdiscover >", LONG),
     Rule("discover", "srun", SLURM, (("srun", "srun -N 2"),)),
+    Rule("guide/sharp", r"ls ", "names a place where the library may be installed"),
     Rule(
-        "aggregator",
+        "aggregator|guide/sharp",
         "aggregator serve",
         LONG,
         (("(palmette aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),

@@ -180,6 +180,15 @@ def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder:
     assert daemon.idle()["counters"]["groups"] == 4
 
 
+def test_another_program_calls_the_twin(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+    """All of the interface's collectives, which palmette itself doesn't use."""
+    twins = {name: value for name, value in settings(folder, daemon).items() if name.startswith("SHARP_")}
+    ran = mpi_called("mpich").run(LEADERS, "sharp_calls", TWIN, settings=twins)
+    ran.assert_right()
+    assert "SHARP twin" not in ran.err
+    assert_idle(daemon)
+
+
 @pytest.mark.parametrize("fault", ["", "register:-3+1"], ids=["registered", "refused"])
 def test_memory_of_the_mpi_is_sent_from_where_it_is(
     mpi_called: Called, daemon: Daemon, folder: Path, fault: str
