@@ -108,6 +108,7 @@ def test_the_command_prints_and_gives_json(palmette: Callable[..., Any]) -> None
         "shared memory",
         "single copy",
         "XPMEM",
+        "SHARP",
         "lab",
     }
 
