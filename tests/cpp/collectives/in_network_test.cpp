@@ -88,11 +88,8 @@ TEST(InNetwork, moves_the_vector_once_over_an_adapter_where_hosts_move_two_share
 
 /// The machine's top switch reduces, as all below it do.
 Job below_switches(const char* machine, const char* placement = "block") {
-    base::Json tree = topology::Machine::synthetic(machine).to_json();
-    std::string text = tree.dump();
-    const std::string root = R"("tree":{)";
-    const std::size_t at = text.find(root);
-    text.insert(at + root.size(), R"("aggregators":[{"name":"x","kind":"sharp"}],)");
+    std::string text = topology::Machine::synthetic(machine).to_json().dump();
+    text.insert(text.find('{', text.find(R"("tree")")) + 1, R"("aggregators": [{"name": "x", "kind": "sharp"}], )");
     const topology::Machine made = topology::Machine::from_json(base::Json::parse(text));
     return Job(made, topology::make_placement(made, placement));
 }
