@@ -156,8 +156,12 @@ void progress(Comm& comm) {
     }
     while (!comm.waiting.empty()) {
         Request& oldest = *comm.waiting.front();
-        if (oldest.code == 0 && client.failed()) oldest.code = error_of(client.reason());
-        if (oldest.code == 0 && !client.done(oldest.last)) return;
+        // Results that have come count, also where a member has left since.
+        const bool done = oldest.posted == oldest.operations.size() && client.done(oldest.last);
+        if (oldest.code == 0 && !done) {
+            if (!client.failed()) return;
+            oldest.code = error_of(client.reason());
+        }
         oldest.complete = true;
         comm.waiting.pop_front();
     }

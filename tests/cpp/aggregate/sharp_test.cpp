@@ -12,6 +12,7 @@
 #include "palmette/aggregate/sharp/group.hpp"
 #include "palmette/aggregate/sharp/library.hpp"
 #include "palmette/aggregate/sharp/types.hpp"
+#include "palmette/base/text.hpp"
 
 namespace palmette::aggregate::sharp {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using runtime::Element;
 using runtime::Operator;
 
-std::string twin(const std::string& file) { return std::string(PALMETTE_SHARP_TWINS) + "/" + file; }
+std::string twin(const std::string& file) { return base::cat(PALMETTE_SHARP_TWINS, "/", file); }
 
 bool is_there(const std::string& path) { return std::filesystem::exists(path); }
 

@@ -1,6 +1,8 @@
 // Allreduce through aggregators: plans with service positions are right, and break where they are broken on purpose.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
@@ -82,6 +84,60 @@ TEST(InNetwork, moves_the_vector_once_over_an_adapter_where_hosts_move_two_share
         EXPECT_EQ(out_of("in_network"), 1.0);
         EXPECT_EQ(out_of("ring"), hosts);
     }
+}
+
+/// The machine's top switch reduces, as all below it do.
+Job below_switches(const char* machine, const char* placement = "block") {
+    std::string text = topology::Machine::synthetic(machine).to_json().dump();
+    text.insert(text.find('{', text.find(R"("tree")")) + 1, R"("aggregators": [{"name": "x", "kind": "sharp"}], )");
+    const topology::Machine made = topology::Machine::from_json(base::Json::parse(text));
+    return Job(made, topology::make_placement(made, placement));
+}
+
+TEST(InNetwork, switches_have_one_member_a_node_whatever_the_tree) {
+    for (const char* machine : {"8node:2core", "3node", "4leaf:1+5+2+3node:2+4+3core",
+                                "2pod@2GB/s:2+3leaf@1GB/s:2+1+3node@1GB/s:2socket:2+3core"})
+        for (const std::string& placement : test::placements())
+            for (const char* spec : {"in_network", "in_network:segment=256,window=1", "in_network:combine=hosts"}) {
+                const Job job = below_switches(machine, placement.c_str());
+                const Plan plan = plan_of(job, spec, 3000);
+                ASSERT_EQ(plan::verify(plan, job), std::nullopt) << machine << ' ' << placement << ' ' << spec;
+                if (std::string_view(spec).ends_with("hosts")) continue;
+                std::set<std::int32_t> members;
+                for (std::int32_t rank = 0; rank < job.size(); ++rank)
+                    for (const plan::Step& step : plan.programs[static_cast<std::size_t>(rank)].steps)
+                        if (plan::is_message(step.kind) && step.peer.value >= job.size()) members.insert(rank);
+                std::set<std::int32_t> nodes;
+                for (const std::int32_t rank : members)
+                    nodes.insert(job.nodes().groups.group_of(job.position_of(Rank{rank}).value));
+                EXPECT_EQ(members.size(), nodes.size());
+                EXPECT_EQ(static_cast<std::int32_t>(nodes.size()), job.nodes().groups.count());
+            }
+}
+
+TEST(InNetwork, switches_have_no_limit_of_groups_and_no_link) {
+    const Job job = below_switches("10leaf@50Mbit/s:20node@100Mbit/s");
+    EXPECT_EQ(job.aggregators()[0].up_bytes_per_s, 0);
+    EXPECT_EQ(network_share(job, network_level(job, Spec::parse("in_network")), top_aggregators(job)), 1);
+    EXPECT_EQ(plan::verify(plan_of(job, "in_network", 3200), job), std::nullopt);
+    // On one leaf alone they are still the leaf's.
+    std::vector<Rank> ranks;
+    for (std::int32_t rank = 0; rank < 20; ++rank) ranks.push_back({rank});
+    const Job part = job.restricted_to(ranks);
+    EXPECT_EQ(part.aggregators()[0].up_bytes_per_s, 0);
+    EXPECT_TRUE(switches_reduce(part));
+    EXPECT_EQ(Job::from_json(job.to_json()).aggregators()[0].kind, topology::Aggregator::Kind::sharp);
+}
+
+TEST(InNetwork, switches_come_before_daemons) {
+    const topology::Machine machine = topology::Machine::from_json(base::Json::parse(
+        R"({"levels": [{"name": "node"}], "tree": {"aggregators": [{"name": "d"}, {"name": "s", "kind": "sharp"}],
+            "children": [{"level": "node", "name": "a"}, {"level": "node", "name": "b"}]}})"));
+    Job job(machine, topology::make_placement(machine, "block"));
+    EXPECT_EQ(top_aggregators(job), std::vector<std::int32_t>{1});
+    job.drop_aggregators(topology::Aggregator::Kind::sharp);
+    EXPECT_FALSE(switches_reduce(job));
+    EXPECT_EQ(top_aggregators(job), std::vector<std::int32_t>{0});
 }
 
 TEST(InNetwork, counts_the_links_of_aggregators) {

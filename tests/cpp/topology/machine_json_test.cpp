@@ -54,6 +54,48 @@ TEST(MachineJson, has_the_limits_and_addresses_of_aggregators) {
                 HasSubstr("a host has none"));
 }
 
+TEST(MachineJson, has_the_kind_of_aggregators) {
+    const auto with = [](const char* aggregators) {
+        return base::cat(R"({"aggregators": )", aggregators, R"(, "children": [{"level": "node", "name": "a"}]})");
+    };
+    const Machine machine = read(with(R"([{"name": "x", "kind": "sharp"}, {"name": "y", "kind": "daemon"}])"));
+    EXPECT_EQ(machine.aggregators()[0].kind, Aggregator::Kind::sharp);
+    EXPECT_EQ(machine.aggregators()[1].kind, Aggregator::Kind::daemon);
+    EXPECT_EQ(round_trip(machine), machine.to_json().dump(2));
+    const auto error = [&](const char* aggregators) { return error_of([&] { read(with(aggregators)); }); };
+    EXPECT_THAT(error(R"([{"name": "x", "kind": "switch"}])"),
+                HasSubstr("[x].kind: 'switch': expected daemon or sharp"));
+    EXPECT_THAT(error(R"([{"name": "x", "kind": "sharp", "address": "n:1"}])"), HasSubstr("[x].address: switches"));
+    EXPECT_THAT(error(R"([{"name": "x", "kind": "sharp", "up_bytes_per_s": 1}])"), HasSubstr("[x].up_bytes_per_s: sw"));
+}
+
+TEST(MachineJson, switches_that_can_reduce_do_so_from_the_highest_on) {
+    const auto places = [](const char* fabric, const char* pod, const char* first, const char* second) {
+        const auto can = [](const char* yes) { return *yes != 0 ? ", \"can_reduce\": true" : ""; };
+        Machine machine =
+            read(base::cat(R"({"name": "top")", can(fabric), R"(, "children": [{"name": "p", "level": "pod")", can(pod),
+                           R"(, "children": [{"name": "l0", "level": "leaf")", can(first),
+                           R"(, "children": [{"level": "node", "name": "a"}]}, {"name": "l1", "level": "leaf")",
+                           can(second), R"(, "children": [{"level": "node", "name": "b"}]}]}]})"));
+        machine.add_reducing_switches();
+        std::string names;
+        for (const MachineAggregator& one : machine.aggregators()) {
+            EXPECT_EQ(one.kind, Aggregator::Kind::sharp);
+            names += one.name + "; ";
+        }
+        return names;
+    };
+    EXPECT_EQ(places("y", "y", "y", "y"), "SHARP at top; ");
+    EXPECT_EQ(places("", "y", "y", "y"), "SHARP at p; ");
+    EXPECT_EQ(places("y", "y", "y", ""), "SHARP at l0; ");
+    EXPECT_EQ(places("", "", "y", "y"), "SHARP at l0; SHARP at l1; ");
+    EXPECT_EQ(places("", "", "", ""), "");
+    Machine listed = read(R"({"can_reduce": true, "aggregators": [{"name": "mine", "kind": "sharp"}],
+                              "children": [{"level": "node", "name": "a"}]})");
+    listed.add_reducing_switches();
+    EXPECT_EQ(listed.aggregators().size(), 1U);
+}
+
 TEST(MachineJson, a_level_may_be_missing_on_a_path) {
     const Machine machine = read(R"({"children": [
         {"level": "pod", "name": "p0", "children": [

@@ -108,6 +108,8 @@ def broken(path: str, value: object) -> str:
         ("machine.tree.aggregators", [{"name": "a", "address": "n9"}],
          r'aggregators\[0\]\.address: "n9" of a: expected HOST:PORT, with a port from 1 to 65535'),
         ("machine.tree.aggregators", [{"name": "a", "address": "n9:65536"}], "expected HOST:PORT"),
+        ("machine.tree.aggregators", [{"name": "a", "kind": "x"}], r'kind: "x" of a: expected daemon or sharp'),
+        ("machine.tree.aggregators", [{"name": "a", "kind": "sharp", "address": "n9:1"}], r"address: switches that"),
         ("machine.tree.aggregators", [{"name": "a", "limits": {"bytes": 0}}], r"limits\.bytes: expected a whole"),
         ("machine.tree.children.0.children.1.aggregators", [{"name": "a"}], "a host has none; list them at its switch"),
         ("machine", [], "expected an object, found a list"),
@@ -134,10 +136,11 @@ def test_aggregators_are_read_and_written_with_their_links_addresses_and_limits(
     listed = [
         {"name": "a", "up_bytes_per_s": 5e7, "address": "10.0.0.9:7117", "limits": {"children": 8, "bytes": 65536}},
         {"name": "b"},
+        {"name": "c", "kind": "sharp"},
     ]
     whole["machine"]["tree"]["aggregators"] = listed
     topology = parse(json.dumps(whole))
-    assert [one.name for one in topology.machine.tree.aggregators] == ["a", "b"]
+    assert [one.name for one in topology.machine.tree.aggregators] == ["a", "b", "c"]
     topology.save(tmp_path / "topology.json")
     assert load(tmp_path / "topology.json").machine == topology.machine
     assert json.loads((tmp_path / "topology.json").read_text())["machine"]["tree"]["aggregators"] == listed

@@ -12,6 +12,7 @@ import pytest
 
 from palmette import _core
 from palmette.explain.decision import Asked, decide
+from palmette.mpi.abi import LIBRARIES
 from palmette.tune.results import Cell, CellResult, Measured
 from palmette.tune.store import TuneJob, open_tunings
 
@@ -158,6 +159,27 @@ def test_settings_count_as_in_a_run(palmette: Palmette, monkeypatch: pytest.Monk
     assert found["algorithm"] == _core.Table.built_in().choose("allreduce", _core.Job.flat(16), 0, 65536,
     mpi=found["mpi"],
                                                               shared_memory=False).algorithm  # fmt: skip
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_switches_count_where_their_library_is(
+    palmette: Palmette, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, there: bool
+) -> None:
+    twin = LIBRARIES / "sharp" / "libsharp_coll.so.5"
+    if not twin.is_file():
+        pytest.skip(f"{twin} isn't built")
+    path = tmp_path / "topology.json"
+    machine = _core.Machine.synthetic("8node@1GB/s:2core").to_json()
+    words = ("explain", "allreduce", "1M", "--topology", str(path), "--no-model")
+    monkeypatch.setenv("PALMETTE_SHARP", str(twin) if there else "/none/libsharp_coll.so.5")
+    said = []
+    for reduces in (True, False):
+        machine["tree"]["can_reduce"] = reduces
+        path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+        said.append(palmette(*words).out)
+    assert ("in_network" in said[0]) is there
+    assert ("libsharp_coll is there and the switches reduce" in said[0]) is there
+    assert (said[0] == said[1]) is not there
 
 
 def test_only_what_can_serve_is_a_runner_up(palmette: Palmette) -> None:

@@ -72,7 +72,6 @@ RULES = [
     Rule("install", r"palmette completion .* > ~", LONG),
     Rule("discover", "ibnetdiscover >", LONG),
     Rule("discover", "srun", SLURM, (("srun", "srun -N 2"),)),
-    Rule("guide/sharp", r"ls ", "names a place where the library may be installed"),
     Rule(
         "aggregator|guide/sharp",
         "aggregator serve",

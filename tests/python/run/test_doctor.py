@@ -12,6 +12,7 @@ import pytest
 from palmette import _core
 from palmette.doctor import examine
 from palmette.mpi.abi import ABIS
+from palmette.run.sharp import GUARDS
 
 Build = Callable[..., Path]
 GATHER = "int MPI_Gather(void) { return 0; }"
@@ -52,6 +53,31 @@ def test_the_topology_in_force_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reduces", "functions", "setting", "ok", "told"),
+    [
+        (True, (), "/none/libsharp_coll.so.5", False, "no /none/libsharp_coll.so.5: switches don't reduce, hosts do"),
+        (True, GUARDS, "off", False, "PALMETTE_SHARP=off: switches don't reduce"),
+        (True, GUARDS[:1], None, False, "has no sharp_coll_caps_query: it is older than SHARP 3"),
+        (False, GUARDS, None, False, "but no switch of the topology can reduce"),
+        (True, GUARDS, None, True, "that can reduce"),
+    ],
+)
+def test_why_switches_do_not_reduce_is_told(
+    build: Build, tmp_path: Path, reduces: bool, functions: tuple[str, ...], setting: str | None, ok: bool, told: str
+) -> None:
+    path = tmp_path / "topology.json"
+    machine = _core.Machine.synthetic("2leaf:3node:4core").to_json()
+    for node in (machine["tree"], *machine["tree"]["children"]):
+        node["can_reduce"] = reduces
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in functions)
+    library = build("libsharp_coll.so.5", library=True, where=tmp_path / "lib", source=source or "int x;")
+    environment = {"PALMETTE_TOPOLOGY": str(path), "PALMETTE_SHARP": setting or str(library)}
+    found = next(check for check in examine(environment, tmp_path).checks if check.name == "SHARP")
+    assert (found.ok, found.detail[-len(told) :]) == (ok, told)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("PALMETTE_TOPLOGY", "x", "no setting has that name"),
@@ -82,6 +108,7 @@ def test_the_command_prints_and_gives_json(palmette: Callable[..., Any]) -> None
         "shared memory",
         "single copy",
         "XPMEM",
+        "SHARP",
         "lab",
     }
 

@@ -49,7 +49,9 @@ DataDescription describe(void* data, std::size_t bytes, std::uintptr_t handle) {
     return out;
 }
 
+/// Small enough for the sum of many thousand members.
 std::uint32_t trial_number(std::size_t i) { return static_cast<std::uint32_t>(i % 997 + 1); }
+std::uint32_t trial_weight(int rank) { return static_cast<std::uint32_t>(rank % 61 + 1); }
 
 }  // namespace
 
@@ -170,7 +172,7 @@ int Group::try_sum(bool& open) noexcept {
     constexpr std::size_t count = trial_bytes / sizeof(std::uint32_t);
     auto* const input = reinterpret_cast<std::uint32_t*>(pool_->input(0));
     auto* const output = reinterpret_cast<std::uint32_t*>(pool_->output(0));
-    for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<std::uint32_t>(rank_ + 1) * trial_number(i);
+    for (std::size_t i = 0; i < count; ++i) input[i] = trial_weight(rank_) * trial_number(i);
     std::memset(output, 0, trial_bytes);
     void* request = nullptr;
     int code = begin(in_pool(pool_->input(0), trial_bytes), 0, type_int32, op_sum, count, request);
@@ -192,8 +194,10 @@ int Group::try_sum(bool& open) noexcept {
         code = library_.req_wait(request);
     }
     if (code == success) {
-        const auto ranks = static_cast<std::uint32_t>(size_ * (size_ + 1) / 2);
-        for (std::size_t i = 0; i < count && code == success; ++i) code = output[i] == ranks * trial_number(i) ? 0 : 1;
+        std::uint32_t weights = 0;
+        for (int rank = 0; rank < size_; ++rank) weights += trial_weight(rank);
+        for (std::size_t i = 0; i < count && code == success; ++i)
+            code = output[i] == weights * trial_number(i) ? 0 : 1;
     }
     if (code != success) out_of_band_.abort(code < 0 ? reason_of(code) : Reason::wrong_sum);
     return code;

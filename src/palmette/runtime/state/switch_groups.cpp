@@ -86,7 +86,8 @@ Problem SwitchGroups::pass(std::size_t stage, const BoundProgram& program) {
         std::uint64_t job_id = 0;
         if (leader_ == 0 && !aggregate::fill_random(&job_id, sizeof job_id)) leaders.abort(Reason::library);
         if (leaders.bcast(&job_id, sizeof job_id, 0) != 0)
-            return {Reason::out_of_band, "the leaders don't reach each other over the MPI"};
+            return {leaders.aborted().member >= 0 ? Reason::member_lost : Reason::out_of_band,
+                    "the leaders don't reach each other over the MPI"};
         return group.init(job_id);
     } catch (const std::bad_alloc&) {
         leaders.abort(Reason::no_resource);
