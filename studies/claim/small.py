@@ -121,8 +121,7 @@ def sizes(options: Options) -> Found:
     agreed = (network[2048] + agreement) / (network[asked[0]] + agreement)
     table = Table(
         f"{nodes:,} nodes of one rank each, two tiers of switches with {RADIX} below each, {RATE / 1e9} GB/s, "
-        "slots of "
-        f"{PAYLOAD} bytes, {WINDOW} of a group; simulated but for the last column.",
+        f"slots of {PAYLOAD} bytes, {WINDOW} of a group; simulated but for the last column.",
         ["vector", "switches", "of 8 B", "with an agreement", "of 8 B", "hosts", "switches, model"],
         rows,
     )
@@ -169,10 +168,9 @@ def nodes(options: Options) -> Found:
     return Found(
         SHOWN if modelled <= FLAT else DIRECTION if modelled < by_hosts else REFUTED,
         f"{asked[0]} to {asked[-1]:,} nodes {grown['network_s']:.2f} times, to {ends:,} {modelled:.2f} (model); "
-        "hosts "
-        f"{grown['hosts_s']:.2f} and {by_hosts:.2f}; with an agreement {agreed:.2f} and {agreed_model:.2f}",
-        "a tier more each 32-fold, where hosts take a round more each doubling; an agreement of hosts after each call is "
-        "such rounds itself, so that with it small vectors gain nothing",
+        f"hosts {grown['hosts_s']:.2f} and {by_hosts:.2f}; with an agreement {agreed:.2f} and {agreed_model:.2f}",
+        "a tier more each 32-fold, where hosts take a round more each doubling; an agreement of hosts after each call "
+        "is such rounds itself, so that with it small vectors gain nothing",
         [table],
         samples,
     )
@@ -221,8 +219,7 @@ def phases(options: Options) -> Found:
     sockets = {size: (inside_s(8, size) + inside_s(2, size)) / inside_s(16, size) for size in (16, 2048)}
     table = Table(
         "16 ranks on the 2 sockets of a node, hosts' parts predicted with assumed costs of shared memory, the "
-        "network "
-        "simulated as above; the column `one level` has no phases between sockets.",
+        "network simulated as above; the column `one level` has no phases between sockets.",
         ["nodes", "vector", "in sockets", "between sockets", "network", "five phases", "one level", "hosts, best"],
         rows,
     )
@@ -232,9 +229,8 @@ def phases(options: Options) -> Found:
         f"sockets the part inside a node takes {sockets[16]:.2f} of the time without at 16 B, "
         f"{sockets[2048]:.2f} at 2K",
         "what is done inside a node doesn't depend on the number of nodes; two more phases cost their latencies, "
-        "and pay "
-        "where two leaders share the combining, or sockets' caches are slow to each other, which these costs "
-        "don't have",
+        "and pay where two leaders share the combining, or sockets' caches are slow to each other, which these "
+        "costs don't have",
         [table],
         {
             "five_s": {f"{n}x{s}": t for (n, s), t in five.items()},
