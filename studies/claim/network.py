@@ -39,8 +39,8 @@ FRAME = 1514 / 1448
 """Bytes on the wire for each byte of payload."""
 MEGABYTE = 1 << 20
 THRESHOLD = 16384
-"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the seed's pieces cost nothing."""
-SEED_GAINS = {
+"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
+THEIR_GAINS = {
     ("MRI", 32): (81.43, 83.05, 79.44),
     ("MRI", 64): (86.4, 88.52, 78.36),
     ("HPCAC", 32): (33.67, 32.62, 58.08),
@@ -248,7 +248,7 @@ def chunks(options: Options) -> Found:
         f"({lab[min(lab)] / min(lab.values()):.2f}); without links' limits 1K takes "
         f"{bare[least] / min(bare.values()):.1f}, 16K {bare[THRESHOLD] / min(bare.values()):.1f} times the least",
         "a piece costs a header and a wake-up, hidden where its bytes take longer than these; 16,384 is also "
-        "libsharp's threshold for streaming, below which slots are taken, so that the seed's number need not be a "
+        "libsharp's threshold for streaming, below which slots are taken, so that the slides' number need not be a "
         "property of pieces",
         [table],
         {"lab": samples, "no_limit": inside},
@@ -389,9 +389,9 @@ def gain(options: Options) -> Found:
             for name, algorithm in RIVALS.items():
                 theirs = predicted(job, algorithm, size).seconds
                 best[name] = max(best.get(name, 0.0), 100 * (1 - ours / theirs))
-        seeds = [f"{SEED_GAINS[cluster, ppn][place]} %" for cluster in ("MRI", "HPCAC")]
+        slides = [f"{THEIR_GAINS[cluster, ppn][place]} %" for cluster in ("MRI", "HPCAC")]
         samples[f"{nodes}x{ppn}"] = best
-        rows.append([str(nodes), str(ppn), *seeds, *(f"{best[name]:.0f} %" for name in RIVALS), f"{inside:.0%}"])
+        rows.append([str(nodes), str(ppn), *slides, *(f"{best[name]:.0f} %" for name in RIVALS), f"{inside:.0%}"])
     for nodes in (2, 4, 8):
         job = job_of(f"{nodes}node@25GB/s:64core")
         pair = [_core.bound(job, "allreduce", MEGABYTE, 0, in_network=one).seconds for one in (False, True)]
@@ -408,9 +408,9 @@ def gain(options: Options) -> Found:
                   ["nodes", "hosts / switch", "saved at most"], bounds),
             Table("Largest gain of a chunk per rank over each other way among "
                   f"{', '.join(_core.format_size(size) for size in sizes)}, hosts alone, predicted with assumed "
-                  "costs, and the share of its time that one node alone takes; in the seed against other MPIs, "
+                  "costs, and the share of its time that one node alone takes; in the slides against other MPIs, "
                   "with SHARP.",
-                  ["nodes", "ranks a node", "the seed on MRI", "on HPCAC", *(f"over {name}" for name in RIVALS),
+                  ["nodes", "ranks a node", "slides, MRI", "slides, HPCAC", *(f"over {name}" for name in RIVALS),
                    "inside"],
                   rows),
         ],

@@ -38,7 +38,7 @@ CHUNK_PER_RANK = "shared:single=0"
 """Each rank combines its chunk of what the others hold, where it lies: single copies."""
 PREDICTED_CHUNK = "leaders:leaders=all,inside=shared"
 FROM = 128 * 1024
-"""From here on the seed finds two copies unsuitable."""
+"""From here on the slides find two copies unsuitable."""
 RANKS = 2
 
 
