@@ -1,4 +1,4 @@
-"""The claims of seed 003, in-network computing, one by one: each is a command.
+"""The claims of slides on in-network computing (docs/results), one by one: each is a command.
 
     .venv/bin/python studies/claims.py list
     .venv/bin/python studies/claims.py small-nodes
@@ -43,7 +43,7 @@ def marked(text: str, name: str, new: str) -> str:
 
 def row(claim: Claim, found: Found) -> str:
     """Return the claim's row of the summary."""
-    cells = [f"[{claim.says}](#{claim.name})", claim.seed, found.ours, f"**{found.verdict}**", found.cause, claim.by]
+    cells = [f"[{claim.says}](#{claim.name})", claim.theirs, found.ours, f"**{found.verdict}**", found.cause, claim.by]
     return f"| {' | '.join(cells)} |"
 
 
@@ -55,7 +55,7 @@ def with_row(text: str, claim: Claim, found: Found) -> str:
     for line in inside.strip().splitlines()[2:]:
         rows[line.split("](#", 1)[1].split(")", 1)[0]] = line
     rows[claim.name] = row(claim, found)
-    head = ["| the seed says | its figure | here | verdict | cause | by |", "|---|---|---|---|---|---|"]
+    head = ["| the slides say | their figure | here | verdict | cause | by |", "|---|---|---|---|---|---|"]
     return marked(text, "summary", "\n".join([*head, *(rows[name] for name in BY_NAME if name in rows)]))
 
 
@@ -104,7 +104,7 @@ def main() -> int:
     left_out = 0
     for name in names:
         claim, begun = BY_NAME[name], time.monotonic()
-        print(f"\n## {name}\n\n{claim.says}. The seed: {claim.seed}.\n", flush=True)
+        print(f"\n## {name}\n\n{claim.says}. The slides: {claim.theirs}.\n", flush=True)
         try:
             found = claim.run(Options(small=asked.small))
         except CannotRunError as error:

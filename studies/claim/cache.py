@@ -28,12 +28,11 @@ def cache(options: Options) -> Found:
     cost = {size: median(study.of(samples, "registering_s", bytes=size, buffers="one", mode="each")) for size in sizes}
     tables = [
         Table(
-            "One buffer, reused: registering it, sending it over TCP on this host, being told that it is there, and "
-            "unregistering it, each time, over the same with the registration that the cache has. Medians of rounds by "
-            "turns, quartiles. Model: "
-            f"1 + 2 ({study.UCX_S * 1e6:.0f} us + {study.UCX_S_PER_BYTE * 1e9} ns/B) / ({study.LINK_S * 1e6:.0f} "
-            "us + "
-            f"bytes / {study.LINK_BYTES_PER_S / 1e9:.0f} GB/s), UCX's constants for InfiniBand, two buffers.",
+            "One buffer, reused: registering it, sending it over TCP on this host, being told that it is there, "
+            "and unregistering it, each time, over the same with the registration that the cache has. Medians of "
+            f"rounds by turns, quartiles. Model: 1 + 2 ({study.UCX_S * 1e6:.0f} us + {study.UCX_S_PER_BYTE * 1e9} "
+            f"ns/B) / ({study.LINK_S * 1e6:.0f} us + bytes / {study.LINK_BYTES_PER_S / 1e9:.0f} GB/s), UCX's "
+            "constants for InfiniBand, two buffers.",
             study.FACTOR_HEAD,
             study.factor_rows(samples),
         ),
@@ -50,8 +49,7 @@ def cache(options: Options) -> Found:
         f"at most {factors[best]:.2f} ({_core.format_size(best)}) with the kernel's pinning; by the model "
         f"{study.modelled(65536):.1f} at 64K, {study.modelled(1 << 20):.1f} at 1M",
         "registering grows with the pages, but a kernel pins a page in a fraction of what UCX assumes an adapter "
-        "to take, "
-        "and a send over TCP takes longer than one over InfiniBand",
+        "to take, and a send over TCP takes longer than one over InfiniBand",
         tables,
         samples,
     )

@@ -30,7 +30,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Found:
-    """A claim's outcome. `ours` is the figure beside the seed's; `cause` says why it is as it is."""
+    """A claim's outcome. `ours` is the figure beside the slides'; `cause` says why it is as it is."""
 
     verdict: str
     ours: str
@@ -41,7 +41,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the seed says. `figure`: its own; `chart`: whether only a chart has the figure, which its text lacks."""
+    """What the slides say. `figure`: its own; `chart`: whether only a chart has the figure, which its text lacks."""
 
     name: str
     says: str
@@ -51,8 +51,8 @@ class Claim:
     run: Callable[[Options], Found]
 
     @property
-    def seed(self) -> str:
-        """The seed's figure, marked where it comes from a chart."""
+    def theirs(self) -> str:
+        """The slides' figure, marked where it comes from a chart."""
         return f"{self.figure} (chart)" if self.chart else self.figure
 
 

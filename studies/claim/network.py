@@ -39,8 +39,8 @@ FRAME = 1514 / 1448
 """Bytes on the wire for each byte of payload."""
 MEGABYTE = 1 << 20
 THRESHOLD = 16384
-"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the seed's pieces cost nothing."""
-SEED_GAINS = {
+"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
+THEIR_GAINS = {
     ("MRI", 32): (81.43, 83.05, 79.44),
     ("MRI", 64): (86.4, 88.52, 78.36),
     ("HPCAC", 32): (33.67, 32.62, 58.08),
@@ -90,8 +90,7 @@ def traffic(_: Options) -> Found:
     ]
     table = Table(
         "Multiples of the vector that leave a node: the lower bounds of all plans, and counted on the lab's "
-        "interfaces "
-        "(1 MB, [aggregators](2026-11-28-in-network.md); above 1 are acknowledgements).",
+        "interfaces (1 MB, [aggregators](2026-11-28-in-network.md); above 1 are acknowledgements).",
         ["nodes", "hosts, bound", "switch, bound", "ratio", "hosts, lab", "aggregator, lab"],
         rows,
     )
@@ -129,9 +128,8 @@ def bandwidth(_: Options) -> Found:
         )  # fmt: skip
     table = Table(
         "Eight nodes of two ranks at 50 Mbit/s, an aggregator at their switch; `of a message`: the time of a "
-        "stream of the "
-        "same bytes at the rate of the link over that of the allreduce; medians of three MPIs, from the samples of "
-        "[aggregators](2026-11-28-in-network.md).",
+        "stream of the same bytes at the rate of the link over that of the allreduce; medians of three MPIs, from "
+        "the samples of [aggregators](2026-11-28-in-network.md).",
         [
             "vector",
             "message",
@@ -147,8 +145,7 @@ def bandwidth(_: Options) -> Found:
         SHOWN if shares[MEGABYTE] >= 0.85 else DIRECTION,
         f"{shares[MEGABYTE]:.0%} of a message's bandwidth at 1M, {shares[1 << 18]:.0%} at 256K",
         "the vector passes each link once in each direction, in segments; the first goes up and down before the "
-        "rest hides "
-        "it, so that short vectors have less",
+        "rest hides it, so that short vectors have less",
         [table],
         {"lab": "docs/results/2026-11-28-in-network/samples.json"},
     )
@@ -240,8 +237,8 @@ def chunks(options: Options) -> Found:
     table = Table(
         f"A vector of {_core.format_size(size)} in pieces, all posted at once, through an aggregator ({CHUNK_LAB}, "
         "MPICH; median, quartiles over the least). *No limit*: 1 MB in chunks for 4 members in the daemon's own "
-        "process, "
-        "where nothing counts but work. Model: with SHARP's threshold, below which pieces go in slots of 1 KB.",
+        "process, where nothing counts but work. Model: with SHARP's threshold, below which pieces go in slots of "
+        "1 KB.",
         ["piece", "pieces", "lab", "of the least", "no limit, of the least", "model, of 256K"],
         rows,
     )
@@ -251,9 +248,8 @@ def chunks(options: Options) -> Found:
         f"({lab[min(lab)] / min(lab.values()):.2f}); without links' limits 1K takes "
         f"{bare[least] / min(bare.values()):.1f}, 16K {bare[THRESHOLD] / min(bare.values()):.1f} times the least",
         "a piece costs a header and a wake-up, hidden where its bytes take longer than these; 16,384 is also "
-        "libsharp's "
-        "threshold for streaming, below which slots are taken, so that the seed's number need not be a property "
-        "of pieces",
+        "libsharp's threshold for streaming, below which slots are taken, so that the slides' number need not be a "
+        "property of pieces",
         [table],
         {"lab": samples, "no_limit": inside},
     )
@@ -303,16 +299,13 @@ def overlap(options: Options) -> Found:
     return Found(
         DIRECTION if gain > 0.02 and 1 < best < counts[-1] and hidden > 0.02 else REFUTED,
         f"{best} batches take {gain:.0%} less than one (played), the formula's best are {wanted}; on the lab "
-        f"{fastest} "
-        f"take {hidden:.0%} less than one",
+        f"{fastest} take {hidden:.0%} less than one",
         "one batch leaves the network idle while groups reduce, many cost their messages; it isn't perfect: the "
-        "first "
-        "reduction and the last way back have nothing to hide behind",
+        "first reduction and the last way back have nothing to hide behind",
         [
             Table(
                 f"1 MB on {OVERLAP}: `formula` is t_reduce + (J-1) max(t_reduce, t_network) + t_network + J "
-                "t_broadcast "
-                "with the times of one batch alone; `played` the prediction of the whole plan.",
+                "t_broadcast with the times of one batch alone; `played` the prediction of the whole plan.",
                 ["batches J", "batch", "t_reduce", "t_network", "formula", "played"],
                 rows,
             ),
@@ -336,9 +329,8 @@ def limits(options: Options) -> Found:
     windows = {n: simulated("network", 8, (16384,), n)[16384] for n in (1, 2, 4, 8, 16)}
     tables = [
         Table(
-            "Groups of communicators until the daemon refuses, with the profile `quantum` (768 slots, a fifth "
-            "for a user); "
-            "libsharp's logs of real switches show quotas of 153 slots, too.",
+            "Groups of communicators until the daemon refuses, with the profile `quantum` (768 slots, a fifth for "
+            "a user); libsharp's logs of real switches show quotas of 153 slots, too.",
             ["user", "slots of a group", "groups made", "then refused by"],
             [[str(one["user"]), str(one["slots"]), str(one["made"]), f"`{one['reason']}`"] for one in groups],
         ),
@@ -354,9 +346,8 @@ def limits(options: Options) -> Found:
             [[str(n), _core.format_duration(s), f"{s / seconds[members[0]]:.1f}"] for n, s in seconds.items()],
         ),
         Table(
-            f"16 KB on 8 nodes with so many slots for a group, simulated as [above](#small-sizes) ({WINDOW} "
-            f"there, {RADIX} "
-            "below a switch).",
+            f"16 KB on 8 nodes with so many slots for a group, simulated as [above](#small-sizes) ({WINDOW} there, "
+            f"{RADIX} below a switch).",
             ["slots", "time"],
             [[str(n), us(s)] for n, s in windows.items()],
         ),
@@ -368,8 +359,7 @@ def limits(options: Options) -> Found:
         f"{groups[-2]['made']} groups a user, one stream a tree; {members[-1]} members take "
         f"{seconds[members[-1]] / seconds[members[0]]:.0f} times as long as {members[0]}",
         "by construction: the daemon has SHARP's limits and refuses with its reasons, upon which hosts do the "
-        "call; the time "
-        "grows with what all members send, as at a port with many members behind it",
+        "call; the time grows with what all members send, as at a port with many members behind it",
         tables,
         [*samples, {"what": "windows", "seconds": windows}],
     )
@@ -399,9 +389,9 @@ def gain(options: Options) -> Found:
             for name, algorithm in RIVALS.items():
                 theirs = predicted(job, algorithm, size).seconds
                 best[name] = max(best.get(name, 0.0), 100 * (1 - ours / theirs))
-        seeds = [f"{SEED_GAINS[cluster, ppn][place]} %" for cluster in ("MRI", "HPCAC")]
+        slides = [f"{THEIR_GAINS[cluster, ppn][place]} %" for cluster in ("MRI", "HPCAC")]
         samples[f"{nodes}x{ppn}"] = best
-        rows.append([str(nodes), str(ppn), *seeds, *(f"{best[name]:.0f} %" for name in RIVALS), f"{inside:.0%}"])
+        rows.append([str(nodes), str(ppn), *slides, *(f"{best[name]:.0f} %" for name in RIVALS), f"{inside:.0%}"])
     for nodes in (2, 4, 8):
         job = job_of(f"{nodes}node@25GB/s:64core")
         pair = [_core.bound(job, "allreduce", MEGABYTE, 0, in_network=one).seconds for one in (False, True)]
@@ -409,20 +399,18 @@ def gain(options: Options) -> Found:
     two = [row for row in rows if row[0] == "2"][-1]
     return Found(
         DIRECTION,
-        f"at 2 nodes the network can save {bounds[0][2]}; a chunk per rank saves up to {two[4]} over a leader "
-        "with two "
-        f"copies, {two[6]} over Rabenseifner (model)",
+        f"at 2 nodes the network can save {bounds[0][2]}; a chunk per rank saves up to {two[4]} over a leader with "
+        f"two copies, {two[6]} over Rabenseifner (model)",
         "at two nodes all of it is inside the nodes: every core reduces its chunk where it lies, instead of one "
-        "or of each "
-        "rank for itself; from 4 nodes on a switch adds what the bounds say",
+        "or of each rank for itself; from 4 nodes on a switch adds what the bounds say",
         [
             Table("What a network that reduces can save of the bytes of an adapter, by lower bounds.",
                   ["nodes", "hosts / switch", "saved at most"], bounds),
             Table("Largest gain of a chunk per rank over each other way among "
                   f"{', '.join(_core.format_size(size) for size in sizes)}, hosts alone, predicted with assumed "
-                  "costs, and "
-                  "the share of its time that one node alone takes; in the seed against other MPIs, with SHARP.",
-                  ["nodes", "ranks a node", "the seed on MRI", "on HPCAC", *(f"over {name}" for name in RIVALS),
+                  "costs, and the share of its time that one node alone takes; in the slides against other MPIs, "
+                  "with SHARP.",
+                  ["nodes", "ranks a node", "slides, MRI", "slides, HPCAC", *(f"over {name}" for name in RIVALS),
                    "inside"],
                   rows),
         ],

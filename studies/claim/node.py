@@ -38,7 +38,7 @@ CHUNK_PER_RANK = "shared:single=0"
 """Each rank combines its chunk of what the others hold, where it lies: single copies."""
 PREDICTED_CHUNK = "leaders:leaders=all,inside=shared"
 FROM = 128 * 1024
-"""From here on the seed finds two copies unsuitable."""
+"""From here on the slides find two copies unsuitable."""
 RANKS = 2
 
 
@@ -105,10 +105,9 @@ def copies(options: Options) -> Found:
         )  # fmt: skip
     above = [ratios[size] for size in sizes if size >= FROM]
     table = Table(
-        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 ms "
-        "of waking up included; ratio of "
-        f"neighbouring jobs, median, least and largest. Model: 32 ranks on 2 sockets, `{PREDICTED_CHUNK}` for "
-        "the latter.",
+        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 "
+        "ms of waking up included; ratio of neighbouring jobs, median, least and largest. Model: 32 ranks on 2 "
+        f"sockets, `{PREDICTED_CHUNK}` for the latter.",
         ["vector", "leader", "a chunk per rank", "ratio", "model, 32 ranks"],
         rows,
     )
@@ -117,8 +116,7 @@ def copies(options: Options) -> Found:
         f"from 128K on the leader takes {min(above):.2f} to {max(above):.2f} times as long with {RANKS} ranks, "
         f"{modelled[FROM]:.0f} times by the model with 32",
         f"one core combines what all could, and each byte is copied twice more; with {RANKS} ranks it can lose "
-        "little, and "
-        "there is no threshold at 128K: it loses wherever combining counts",
+        "little, and there is no threshold at 128K: it loses wherever combining counts",
         [table],
         samples,
     )

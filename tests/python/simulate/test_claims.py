@@ -1,4 +1,4 @@
-"""The claims of seed 003: their commands, and the page that they write."""
+"""The claims about in-network computing: their commands, and the page that they write."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_unknown_claim_is_named() -> None:
     assert "smal-nodes is no claim; there are small-sizes," in done.stderr
 
 
-def test_the_published_page_has_each_claim_with_its_verdict_and_the_seeds_figure() -> None:
+def test_the_published_page_has_each_claim_with_its_verdict() -> None:
     rows = rows_of(PAGE)
     assert list(rows) == names()
     for name, row in rows.items():
