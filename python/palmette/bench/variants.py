@@ -23,11 +23,11 @@ class Variant:
 PRESETS = {
     variant.name: variant
     for variant in (
-        Variant("hosts", {"PALMETTE_AGGREGATOR_TOKEN": ""}, ("allreduce",)),
+        Variant("hosts", {"PALMETTE_AGGREGATOR_TOKEN": "", "PALMETTE_SHARP": "off"}, ("allreduce",)),
         Variant("in_network", {"PALMETTE_ALLREDUCE": "in_network"}, ("allreduce",)),
     )
 }
-"""The hosts alone, without the lab's aggregators, and through these wherever that is possible."""
+"""The hosts alone, without aggregators and switches that reduce, and through these wherever that is possible."""
 
 
 def parse_variant(text: str) -> Variant:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -235,9 +236,16 @@ def fault_cases() -> Iterator[tuple[str, str]]:
     yield "sum:1@1", "wrong_sum"
 
 
-@pytest.mark.parametrize(("fault", "reason"), [*fault_cases()], ids=lambda value: value)
-def test_a_group_that_is_not_made(mpi_called: Called, daemon: Daemon, folder: Path, fault: str, reason: str) -> None:
-    ran = mpi_called("mpich").run(
+@pytest.mark.parametrize(
+    ("name", "fault", "reason"),
+    [(name, *case) for name, case in zip(cycle(("mpich", "openmpi", "impi")), fault_cases(), strict=False)],
+    ids=lambda value: value,
+)
+def test_a_group_that_is_not_made(
+    mpi_called: Called, daemon: Daemon, folder: Path, name: str, fault: str, reason: str
+) -> None:
+    """Each number, and each place on one leader alone; the MPIs take turns."""
+    ran = mpi_called(name).run(
         RANKS, "aggregated", "--generations", 1, settings=settings(folder, daemon, fault=fault) | FORCED
     )
     assert_clean(ran)

@@ -377,16 +377,17 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool id
                 const std::int64_t member = cut.owner_of(run, groups.size_of(g));
                 owners.push_back(job.rank_at({groups.first(g) + static_cast<std::int32_t>(member)}));
             }
-            std::vector<StepId> arrived, reduced;
-            for (std::size_t g = 0; g < count; ++g) {
-                const std::vector<StepId> free =
-                    g < layers ? std::vector<StepId>() : std::vector<StepId>{reduced[g - layers]};
+            std::vector<StepId> arrived;
+            const auto receive = [&](std::size_t g, const std::vector<StepId>& free) {
                 arrived.push_back(builder.recv(owners[g], tag, layer_of(g), blocks, free, slice));
-                if (g == 0) continue;
-                reduced.push_back(builder.reduce(Buffer::scratch, layer_of(g), Buffer::scratch, blocks,
-                                                 {g == 1 ? arrived[0] : reduced.back(), arrived[g]}, slice));
+            };
+            for (std::size_t g = 0; g < layers; ++g) receive(g, {});
+            StepId combined = arrived[0];
+            for (std::size_t g = 1; g < count; ++g) {
+                combined = builder.reduce(Buffer::scratch, layer_of(g), Buffer::scratch, blocks, {combined, arrived[g]},
+                                          slice);
+                if (g + layers - 1 < count) receive(g + layers - 1, {combined});  // in the same layer
             }
-            const StepId combined = reduced.empty() ? arrived[0] : reduced.back();
             for (const Rank owner : owners) builder.send(owner, tag, Buffer::scratch, blocks, {combined}, slice);
         }
     return builder.finish();
