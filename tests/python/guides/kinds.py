@@ -116,6 +116,7 @@ RULES = [
         LONG,
         (("topology.json", "here.json"), (r"\./app", "./steps allreduce 4096 1000 3")),
     ),
+    Rule("guide/sharp", "lab run", "needs the topology that its reader has edited"),
     Rule("lab", "/run/palmette-lab", LONG, (("/run/palmette-lab", "$PALMETTE_LAB_STATE"),)),
     # What measures for minutes runs in small.
     Rule("patterns", "rail --topology", LONG, (*PATTERN, ("rail", "rail:groups=2"))),
