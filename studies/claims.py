@@ -43,7 +43,7 @@ def marked(text: str, name: str, new: str) -> str:
 
 def row(claim: Claim, found: Found) -> str:
     """Return the claim's row of the summary."""
-    cells = [f"[{claim.says}](#{claim.name})", claim.theirs, found.ours, f"**{found.verdict}**", found.cause, claim.by]
+    cells = [f"[{claim.says}](#{claim.name})", claim.theirs, found.ours, f"**{found.verdict}**", found.why, claim.by]
     return f"| {' | '.join(cells)} |"
 
 
@@ -116,7 +116,7 @@ def main() -> int:
             left_out += 1
             continue
         print("\n\n".join(table.markdown for table in found.tables))
-        print(f"\n**{found.verdict}**: {found.ours}. Cause: {found.cause}.", flush=True)
+        print(f"\n**{found.verdict}**: {found.ours}. Cause: {found.why}.", flush=True)
         print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         if asked.write:
             write(asked.write, claim, found)

@@ -38,6 +38,13 @@ class Found:
     tables: Sequence[Table]
     samples: Any = field(default_factory=dict)
 
+    @property
+    def why(self) -> str:
+        """The cause, which was written for the claim's being true."""
+        return (
+            self.cause if self.verdict != REFUTED else "this run's figures say otherwise; their spread is in the table"
+        )
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -73,10 +80,9 @@ def middle(samples: Sequence[float]) -> float:
     return statistics.median(samples)
 
 
-def spread(samples: Sequence[float]) -> str:
-    """Return median and quartiles as text, for numbers that aren't times."""
-    low, _, high = statistics.quantiles(samples, n=4) if len(samples) > 1 else (samples[0],) * 3
-    return f"{middle(samples):.2f} ({low:.2f} to {high:.2f})"
+def quiet(samples: Sequence[float]) -> float:
+    """Return the first quartile: calls that no other load held up."""
+    return statistics.quantiles(samples, n=4)[0] if len(samples) > 1 else samples[0]
 
 
 def us(seconds: float) -> str:

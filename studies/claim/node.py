@@ -29,6 +29,7 @@ from .form import (
     Options,
     Table,
     middle,
+    quiet,
     us,
 )
 
@@ -81,7 +82,7 @@ def copies(options: Options) -> Found:
     sizes = (1 << 14, FROM) if options.small else tuple(1 << shift for shift in range(13, 23))
     samples: list[dict[str, Any]] = []
     for turn, algorithm in product(range(2 if options.small else 5), (LEADER, CHUNK_PER_RANK)):
-        lines = run("claims_node", ["9", *map(str, sizes)], preload(algorithm))
+        lines = run("claims_node", ["25", *map(str, sizes)], preload(algorithm))
         samples += [
             {"algorithm": algorithm, "round": turn, "bytes": int(size), "seconds": [float(word) for word in seconds]}
             for size, kind, _, *seconds in lines if kind == "reused"
@@ -90,24 +91,25 @@ def copies(options: Options) -> Found:
     job = _core.Job(_core.Machine.synthetic("1node:2socket:16core"), "block")
     costs = _core.Costs.of(job)
     for size in sizes:
-        of = {name: [middle(one["seconds"]) for one in samples if (one["algorithm"], one["bytes"]) == (name, size)]
+        of = {name: [one["seconds"] for one in samples if (one["algorithm"], one["bytes"]) == (name, size)]
               for name in (LEADER, CHUNK_PER_RANK)}  # fmt: skip
-        each = [a / b for a, b in zip(of[LEADER], of[CHUNK_PER_RANK], strict=True)]
-        ratios[size] = middle(each)
+        took = {name: quiet([s for seconds in of[name] for s in seconds]) for name in of}
+        each = [quiet(a) / quiet(b) for a, b in zip(of[LEADER], of[CHUNK_PER_RANK], strict=True)]
+        ratios[size] = took[LEADER] / took[CHUNK_PER_RANK]
         leader, chunk = (
             _core.predict_algorithm(job, "allreduce", one, costs, 0, size, shared_memory=True, element_bytes=8).seconds
             for one in (LEADER, PREDICTED_CHUNK)
         )
         modelled[size] = leader / chunk
         rows.append(
-            [_core.format_size(size), us(middle(of[LEADER])), us(middle(of[CHUNK_PER_RANK])),
+            [_core.format_size(size), us(took[LEADER]), us(took[CHUNK_PER_RANK]),
              f"{ratios[size]:.2f} ({min(each):.2f} to {max(each):.2f})", f"{modelled[size]:.1f}"]
         )  # fmt: skip
     above = [ratios[size] for size in sizes if size >= FROM]
     table = Table(
-        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 "
-        "ms of waking up included; ratio of neighbouring jobs, median, least and largest. Model: 32 ranks on 2 "
-        f"sockets, `{PREDICTED_CHUNK}` for the latter.",
+        f"`{LEADER}` against `{CHUNK_PER_RANK}`, {RANKS} ranks on this machine, MPICH, forced by turns, up to 0.1 ms "
+        "of waking up included. First quartiles of all calls, since any load holds up one of two ranks; ratio, its "
+        f"least and largest by neighbouring jobs. Model: 32 ranks on 2 sockets, `{PREDICTED_CHUNK}` for the latter.",
         ["vector", "leader", "a chunk per rank", "ratio", "model, 32 ranks"],
         rows,
     )
@@ -128,14 +130,14 @@ def faults(options: Options) -> Found:
     samples: list[dict[str, Any]] = []
     for turn, by in product(range(2 if options.small else 5), ("palmette", "the MPI alone")):
         for written, kind, count, *seconds in run(
-            "claims_node", ["15", *map(str, sizes)], preload() if by == "palmette" else {}
+            "claims_node", ["25", *map(str, sizes)], preload() if by == "palmette" else {}
         ):
             samples.append({"round": turn, "by": by, "bytes": int(written), "buffers": kind, "faults": float(count),
                             "seconds": [float(word) for word in seconds]})  # fmt: skip
 
     def times(by: str, kind: str, size: int) -> list[float]:
         wanted = (by, kind, size)
-        return [middle(one["seconds"]) for one in samples if (one["by"], one["buffers"], one["bytes"]) == wanted]
+        return [quiet(one["seconds"]) for one in samples if (one["by"], one["buffers"], one["bytes"]) == wanted]
 
     def of(by: str, size: int) -> list[float]:
         pairs = zip(times(by, "fresh", size), times(by, "reused", size), strict=True)
@@ -155,8 +157,8 @@ def faults(options: Options) -> Found:
         )  # fmt: skip
     table = Table(
         f"Receive buffers that are reused, or new for each call, by turns; {RANKS} ranks on this machine, MPICH with "
-        "palmette's choice, and in the last column alone; ratios by job, median, least and largest; minor faults of "
-        "both ranks in a call.",
+        "palmette's choice, and in the last column alone; first quartiles of a job's calls, ratios by job, median, "
+        "least and largest; minor faults of both ranks in a call.",
         ["vector", "reused", "fresh", "ratio", "faults, reused", "faults, fresh", "ratio, MPICH alone"],
         rows,
     )
