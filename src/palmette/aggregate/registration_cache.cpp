@@ -38,13 +38,18 @@ void RegistrationCache::withdraw(const void* memory, std::size_t bytes) noexcept
     }
 }
 
-RegistrationCache::Registration* RegistrationCache::take(const void* memory, std::size_t bytes) {
+RegistrationCache::Registration* RegistrationCache::take(const void* memory, std::size_t bytes, Extent extent) {
     const std::uint64_t begin = address_of(memory);
     const std::lock_guard guard(mutex_);
-    if (others_ == Others::refused && !allowed(begin, begin + bytes)) {
+    const auto around = allowed(begin, begin + bytes);
+    if (around == allowed_.end()) {
+        if (others_ == Others::trusted) return ranges_.take(0, begin, static_cast<std::int64_t>(bytes));
         ++foreign_;
         return nullptr;
     }
+    const std::uint64_t all = around->second - around->first;
+    if (extent == Extent::allowed && all <= static_cast<std::uint64_t>(bounds_.bytes) / 2)
+        return ranges_.take(0, around->first, static_cast<std::int64_t>(all));
     return ranges_.take(0, begin, static_cast<std::int64_t>(bytes));
 }
 
@@ -77,9 +82,11 @@ std::uintptr_t RegistrationCache::hold(int, std::uint64_t begin, std::int64_t by
 
 void RegistrationCache::drop(std::uintptr_t handle, std::int64_t) noexcept { registrar_.unregister_memory(handle); }
 
-bool RegistrationCache::allowed(std::uint64_t begin, std::uint64_t end) const {
+std::map<std::uint64_t, std::uint64_t>::const_iterator RegistrationCache::allowed(std::uint64_t begin,
+                                                                                  std::uint64_t end) const {
     const auto after = allowed_.upper_bound(begin);
-    return end >= begin && after != allowed_.begin() && std::prev(after)->second >= end;
+    return end >= begin && after != allowed_.begin() && std::prev(after)->second >= end ? std::prev(after)
+                                                                                        : allowed_.end();
 }
 
 }  // namespace palmette::aggregate

@@ -44,15 +44,21 @@ class RegistrationCache final : private base::RangeHolder {
 
     /// `registrar` must outlive the cache.
     RegistrationCache(Registrar& registrar, Bounds bounds, Others others = Others::refused)
-        : registrar_(registrar), others_(others), ranges_(*this, bounds, base::RangeCache::Merge::overlapping) {}
+        : registrar_(registrar),
+          bounds_(bounds),
+          others_(others),
+          ranges_(*this, bounds, base::RangeCache::Merge::overlapping) {}
 
     /// The owner of [memory, memory + bytes) will withdraw it before it is unmapped.
     void allow(const void* memory, std::size_t bytes);
     /// It is going to be unmapped: no registration of it is found any more, and those in use end when released.
     void withdraw(const void* memory, std::size_t bytes) noexcept;
 
+    /// What a new registration contains: the memory asked for, or all around it that was allowed, as far as the bound
+    /// in bytes has it. Those who send long memory in pieces register it once by the latter.
+    enum class Extent : std::uint8_t { asked, allowed };
     /// A registration that contains the memory, until it is released. Null: refused; copy through registered memory.
-    Registration* take(const void* memory, std::size_t bytes);
+    Registration* take(const void* memory, std::size_t bytes, Extent extent = Extent::asked);
     void release(Registration* registration) noexcept;
 
     [[nodiscard]] Counts counts() const;
@@ -64,9 +70,11 @@ class RegistrationCache final : private base::RangeHolder {
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override;
     void drop(std::uintptr_t handle, std::int64_t bytes) noexcept override;
     bool exhausted() const override { return registrar_.exhausted(); }
-    bool allowed(std::uint64_t begin, std::uint64_t end) const;
+    /// The range of allowed_ around it, or the end.
+    std::map<std::uint64_t, std::uint64_t>::const_iterator allowed(std::uint64_t begin, std::uint64_t end) const;
 
     Registrar& registrar_;
+    Bounds bounds_;
     Others others_;
     mutable std::mutex mutex_;
     std::map<std::uint64_t, std::uint64_t> allowed_;  ///< begin and end, disjoint, not touching

@@ -97,6 +97,27 @@ TEST(RegistrationCache, memory_withdrawn_in_use_is_registered_until_released_and
     cache.release(fresh);
 }
 
+TEST(RegistrationCache, of_memory_that_is_used_in_pieces_registers_all_of_it_once) {
+    FakeRegistrar registrar;
+    RegistrationCache cache(registrar, {});
+    alignas(4096) static char memory[8 * 4096];
+    cache.allow(memory, sizeof memory);
+    for (std::size_t at = 0; at < sizeof memory; at += 4096) {
+        auto* const piece = cache.take(memory + at, 4096, RegistrationCache::Extent::allowed);
+        ASSERT_NE(piece, nullptr);
+        cache.release(piece);
+    }
+    EXPECT_EQ(cache.counts().misses, 1);
+    EXPECT_EQ(cache.bytes(), static_cast<std::int64_t>(sizeof memory));
+    // Where all of it is too much, the piece alone.
+    RegistrationCache small(registrar, {128, 8 * 4096});
+    small.allow(memory, sizeof memory);
+    auto* const piece = small.take(memory, 4096, RegistrationCache::Extent::allowed);
+    ASSERT_NE(piece, nullptr);
+    EXPECT_EQ(small.bytes(), 4096);
+    small.release(piece);
+}
+
 TEST(KnownMemory, goes_to_all_caches_and_is_withdrawn_from_them_when_it_goes) {
     FakeRegistrar registrar;
     RegistrationCache early(registrar, {}), late(registrar, {});

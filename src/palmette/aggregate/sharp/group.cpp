@@ -374,7 +374,7 @@ void Group::take_input(Open& open) noexcept {
     const std::size_t bytes = operation.count * runtime::bytes_of(operation.element).extent;
     if (bytes < direct_from) return;
     try {
-        open.input = cache_->take(operation.input, bytes);
+        open.input = cache_->take(operation.input, bytes, RegistrationCache::Extent::allowed);
     } catch (const std::bad_alloc&) {  // it is copied
     }
 }

@@ -29,7 +29,7 @@ class Group final : public Service, private Registrar {
     /// Operations of at least so many bytes are sent from where they are, if that is memory of MPI_Alloc_mem; what is
     /// shorter is copied sooner than looked up. Results always come into the pool: switches may still write them when
     /// the operation has been given up and its memory is the program's again.
-    static constexpr std::size_t direct_from = 32768;
+    static constexpr std::size_t direct_from = 8192;
 
     Group(const Library& library, OutOfBand& out_of_band, int rank, int size, bool several_threads)
         : library_(library), out_of_band_(out_of_band), rank_(rank), size_(size), threads_(several_threads) {}
