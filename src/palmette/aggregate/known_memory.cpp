@@ -15,7 +15,11 @@ void KnownMemory::added(void* memory, std::size_t bytes) {
     if (!memory || bytes == 0) return;
     const std::lock_guard guard(mutex_);
     bytes_of_[memory] = bytes;
-    for (RegistrationCache* const cache : caches_) cache->allow(memory, bytes);
+    for (RegistrationCache* const cache : caches_) {
+        // Nobody may have said that what was there before has gone: Fortran's way of freeing isn't seen in each MPI.
+        cache->withdraw(memory, bytes);
+        cache->allow(memory, bytes);
+    }
 }
 
 void KnownMemory::removed(void* memory) noexcept {

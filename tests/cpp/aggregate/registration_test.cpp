@@ -137,6 +137,13 @@ TEST(KnownMemory, goes_to_all_caches_and_is_withdrawn_from_them_when_it_goes) {
     known.removed(memory);
     EXPECT_TRUE(registrar.live.empty());
     EXPECT_EQ(early.take(memory, 8), nullptr);
+    known.added(memory, sizeof memory);
+    auto* const stale = late.take(memory, 8);
+    ASSERT_NE(stale, nullptr);
+    late.release(stale);
+    known.added(memory, sizeof memory);
+    EXPECT_EQ(late.counts().invalidations, 2) << "what is allocated again has gone before, even if nobody said so";
+    known.removed(memory);
     known.leave(early);
     known.added(memory, sizeof memory);
     EXPECT_EQ(early.take(memory, 8), nullptr) << "it has left";

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "alone.hpp"
 #include "palmette/aggregate/known_memory.hpp"
 
 namespace palmette::aggregate::sharp {
@@ -87,21 +88,6 @@ Library made_up() {
     out.strerror = [](int) { return "error"; };
     return out;
 }
-
-class Alone final : public OutOfBand {
-  public:
-    int bcast(void*, int, int) noexcept override { return 0; }
-    int barrier() noexcept override { return 0; }
-    int gather(int, const void* from, void* to, int bytes) noexcept override {
-        std::memcpy(to, from, static_cast<std::size_t>(bytes));
-        return 0;
-    }
-    void abort(Reason) noexcept override {}
-    Aborted aborted() noexcept override { return {}; }
-    bool settle() noexcept override { return true; }
-    void refuse() noexcept override {}
-    void idle() noexcept override {}
-};
 
 class SharpGroup : public testing::Test {
   protected:

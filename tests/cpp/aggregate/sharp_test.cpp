@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "alone.hpp"
 #include "palmette/aggregate/sharp/group.hpp"
 #include "palmette/aggregate/sharp/library.hpp"
 #include "palmette/aggregate/sharp/types.hpp"
@@ -193,28 +194,6 @@ Library functions() {
     return out;
 }
 
-/// There is nobody else.
-class Alone final : public OutOfBand {
-  public:
-    int bcast(void*, int, int) noexcept override { return 0; }
-    int barrier() noexcept override { return 0; }
-    int gather(int, const void* from, void* to, int bytes) noexcept override {
-        std::memcpy(to, from, static_cast<std::size_t>(bytes));
-        return 0;
-    }
-    void abort(Reason reason) noexcept override { told = reason; }
-    Aborted aborted() noexcept override { return by; }
-    bool settle() noexcept override {
-        by = {};
-        return true;
-    }
-    void refuse() noexcept override {}
-    void idle() noexcept override {}
-
-    Reason told = Reason::none;
-    Aborted by;
-};
-
 class OneMember : public ::testing::Test {
   protected:
     void join() {
@@ -224,9 +203,18 @@ class OneMember : public ::testing::Test {
         ASSERT_EQ(problem.reason, Reason::none) << problem.detail;
     }
 
+    /// A sum of short vectors.
+    void post() {
+        const auto operation =
+            Operation::allreduce(Operator::sum, Element::float64, input.data(), output.data(), input.size());
+        ASSERT_EQ(group.post(operation, number), Reason::none);
+    }
+
     Library library = functions();
     Alone others;
     Group group{library, others, 0, 1, false};
+    std::vector<double> input = std::vector<double>(100, 1), output = std::vector<double>(100, -1);
+    std::uint32_t number = 0;
 };
 
 TEST_F(OneMember, gives_everything_back_in_order) {
@@ -240,12 +228,10 @@ TEST_F(OneMember, gives_everything_back_in_order) {
 
 TEST_F(OneMember, cuts_what_is_longer_than_its_buffers) {
     join();
-    std::vector<double> input(5 * Group::slots * Group::slot_bytes / 16 + 3), output(input.size());
+    input.resize(5 * Group::slots * Group::slot_bytes / 16 + 3);
+    output.resize(input.size());
     std::iota(input.begin(), input.end(), 1);
-    std::uint32_t number = 0;
-    const auto operation =
-        Operation::allreduce(Operator::sum, Element::float64, input.data(), output.data(), input.size());
-    ASSERT_EQ(group.post(operation, number), Reason::none);
+    post();
     EXPECT_EQ(seen.outstanding.size(), Group::slots);
     for (int turn = 0; turn < 100 && !group.done(number); ++turn) group.progress();
     EXPECT_TRUE(group.done(number));
@@ -258,9 +244,8 @@ TEST_F(OneMember, cuts_what_is_longer_than_its_buffers) {
 
 TEST_F(OneMember, refuses_what_the_switches_do_not_combine) {
     join();
-    float number = 1;
-    std::uint32_t posted = 0;
-    EXPECT_EQ(group.post(Operation::allreduce(Operator::sum, Element::float32, &number, &number, 1), posted),
+    float one = 1;
+    EXPECT_EQ(group.post(Operation::allreduce(Operator::sum, Element::float32, &one, &one, 1), number),
               Reason::unsupported);
     EXPECT_FALSE(group.failed());
     group.close();
@@ -269,11 +254,7 @@ TEST_F(OneMember, refuses_what_the_switches_do_not_combine) {
 TEST_F(OneMember, tells_the_others_of_a_late_failure_and_leaves_the_result_alone) {
     join();
     seen.code_after = error_tree_connect;
-    std::vector<double> input(100, 1), output(100, -1);
-    std::uint32_t number = 0;
-    ASSERT_EQ(
-        group.post(Operation::allreduce(Operator::sum, Element::float64, input.data(), output.data(), 100), number),
-        Reason::none);
+    post();
     group.progress();
     EXPECT_TRUE(group.failed());
     EXPECT_EQ(group.reason(), Reason::tree_connect);
@@ -287,11 +268,7 @@ TEST_F(OneMember, tells_the_others_of_a_late_failure_and_leaves_the_result_alone
 TEST_F(OneMember, ends_with_one_that_has_aborted) {
     join();
     seen.completes = false;
-    std::vector<double> input(100, 1), output(100, -1);
-    std::uint32_t number = 0;
-    ASSERT_EQ(
-        group.post(Operation::allreduce(Operator::sum, Element::float64, input.data(), output.data(), 100), number),
-        Reason::none);
+    post();
     others.by = {3, Reason::device};
     for (int turn = 0; turn < 1000 && !group.failed(); ++turn) group.progress();
     EXPECT_EQ(group.reason(), Reason::member_lost);
@@ -305,11 +282,7 @@ TEST_F(OneMember, ends_with_one_that_has_aborted) {
 TEST_F(OneMember, whose_operation_never_ends_leaves_all_as_it_is) {
     join();
     seen.completes = false;
-    std::vector<double> input(100, 1), output(100, -1);
-    std::uint32_t number = 0;
-    ASSERT_EQ(
-        group.post(Operation::allreduce(Operator::sum, Element::float64, input.data(), output.data(), 100), number),
-        Reason::none);
+    post();
     group.leave();
     group.close();
     EXPECT_FALSE(seen.finalized);
