@@ -5,9 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-SONAME = "libsharp_coll.so.5"
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+SONAME, FAMILY = "libsharp_coll.so.5", "libsharp_coll.so"
 GUARDS = ("sharp_coll_do_allgather_nb", "sharp_coll_caps_query")
 """As in src/palmette/aggregate/sharp/library.cpp: libraries with these have the structures that palmette knows."""
 
@@ -24,10 +29,26 @@ def places(environment: Mapping[str, str], wanted: str) -> Iterator[str]:
     if wanted != "auto":
         yield wanted
         return
-    yield from (SONAME, "libsharp_coll.so")
+    yield from (SONAME, FAMILY)
     folders = [f"{environment['HPCX_SHARP_DIR']}/lib"] if environment.get("HPCX_SHARP_DIR") else []
     for folder in [*folders, "/opt/mellanox/sharp/lib"]:
-        yield from (f"{folder}/{SONAME}", f"{folder}/libsharp_coll.so")
+        yield from (f"{folder}/{SONAME}", f"{folder}/{FAMILY}")
+
+
+def own_name(place: str) -> str:
+    """Return the soname of a library that is loaded from a path, or by its name; nothing where it has none."""
+    path = place
+    if "/" not in place:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        path = next((words[5] for line in maps.splitlines() if len(words := line.split(None, 5)) == 6
+                     and words[5].startswith("/") and FAMILY in words[5]), place)  # fmt: skip
+    try:
+        with Path(path).open("rb") as file:
+            dynamic = ELFFile(file).get_section_by_name(".dynamic")
+            tags: list[Any] = list(dynamic.iter_tags("DT_SONAME")) if isinstance(dynamic, DynamicSection) else []
+            return str(tags[0].soname) if tags else ""
+    except (OSError, ELFError):
+        return ""
 
 
 def find_sharp(environment: Mapping[str, str], setting: str) -> FoundSharp:
@@ -42,6 +63,8 @@ def find_sharp(environment: Mapping[str, str], setting: str) -> FoundSharp:
             if "No such file" in str(error):
                 continue
             return FoundSharp(False, f"{place} can't be loaded: {error}")
+        if (name := own_name(place)) not in (SONAME, FAMILY):
+            return FoundSharp(False, f"{place} calls itself '{name}': palmette knows {SONAME} alone")
         missing = [name for name in GUARDS if not hasattr(library, name)]
         if missing:
             return FoundSharp(False, f"{place} has no {missing[0]}: it is older than SHARP 3")

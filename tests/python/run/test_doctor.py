@@ -71,10 +71,21 @@ def test_why_switches_do_not_reduce_is_told(
         node["can_reduce"] = reduces
     path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
     source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in functions)
-    library = build("libsharp_coll.so.5", library=True, where=tmp_path / "lib", source=source or "int x;")
+    library = build(
+        "libsharp_coll.so.5", library=True, where=tmp_path / "lib", source=source or "int x;",
+        options=["-Wl,-soname,libsharp_coll.so.5"],
+    )  # fmt: skip
     environment = {"PALMETTE_TOPOLOGY": str(path), "PALMETTE_SHARP": setting or str(library)}
     found = next(check for check in examine(environment, tmp_path).checks if check.name == "SHARP")
     assert (found.ok, found.detail[-len(told) :]) == (ok, told)
+
+
+def test_a_library_of_another_version_is_no_switches_library(build: Build, tmp_path: Path) -> None:
+    """As the runtime refuses it."""
+    source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in GUARDS)
+    library = build("old.so", library=True, source=source, options=["-Wl,-soname,libsharp_coll.so.4"])
+    found = next(check for check in examine({"PALMETTE_SHARP": str(library)}, tmp_path).checks if check.name == "SHARP")
+    assert (found.ok, "calls itself 'libsharp_coll.so.4'" in found.detail) == (False, True)
 
 
 @pytest.mark.parametrize(
