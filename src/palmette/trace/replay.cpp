@@ -217,6 +217,7 @@ class Replayer {
     /// Whether all that the call waits for has begun.
     bool resolve(Thread& thread, std::int32_t number) {
         for (; thread.part <= thread.requests.size(); ++thread.part) {
+            if (thread.part > 0 && roles_.lets_go(thread.call)) continue;
             const Event& part = thread.part == 0 ? thread.call : thread.requests[thread.part - 1];
             const Dependency found = roles_.is_collective_event(part)
                                          ? on_collective(part, thread.keys[thread.part], thread, number)
@@ -392,7 +393,6 @@ class Replayer {
     }
 
     // --- Results ---
-
     double since(std::int64_t time_ns) const { return static_cast<double>(time_ns - begin_ns_) * ns; }
     /// After the last call of a process that hasn't recorded its end.
     double rest_s(const Thread& thread) const {
