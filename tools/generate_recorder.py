@@ -116,8 +116,8 @@ def around(p: Prototype) -> tuple[str, str]:
 
 
 ENDING = {
-    "MPI_Finalize": "            call.ends_all();\n",
-    "MPI_Session_finalize": "            if (ends_last_session()) call.ends_all();\n",
+    "MPI_Finalize": "        if (call) { call.returned(); call.ends_all(); }\n",
+    "MPI_Session_finalize": "        if (call && ends_last_session()) { call.returned(); call.ends_all(); }\n",
 }
 """After which nothing is completed any more."""
 
@@ -180,7 +180,7 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
     requests = around_requests(p, False, kinds)
     inside = [*described(p, kinds), *requests.before, *([requests.substitute] if requests.substitute else [])]
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
     if moves_data(p, kinds):
         done = f"        if (call && code != MPI_SUCCESS) [[unlikely]] call.failed(code);\n{done}"
     return f"""\
@@ -202,7 +202,7 @@ int entry_{p.name}({words}) {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
 {lines}            call.begin();
-{ENDING.get(p.name, "")}        }}
+        }}
         code = next::{p.name}({p.arguments});
 {done}    }}
 {count_after}{after}    return code;
@@ -271,7 +271,7 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
         value = fortran_argument(q.type, f"w{i}")
         typed += f"            const auto {q.name} = {value};\n"
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
     if moves_data(p, kinds):
         done = f"        if (call && !succeeded(ierror)) [[unlikely]] call.failed(code_of(ierror));\n{done}"
     done = done.replace("ierror", f"w{len(p.parameters)}")
@@ -326,7 +326,7 @@ void entry_{name}({words}) {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
 {typed}{lines}            call.begin();
-{ENDING.get(p.name, "")}        }}
+        }}
         pass_on({passed});
 {done}    }}
 {count_after}{after}}}

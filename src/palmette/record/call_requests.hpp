@@ -118,7 +118,7 @@ inline void Call::freed(MPI_Request request) {
 inline void Call::ends_all() {
     recorder_->requests().for_each_started([&](trace::RequestEntry& entry) {
         const bool cancelled = entry.cancelled.load(std::memory_order_relaxed) != 0;
-        add_request(entry, begin_, cancelled ? nobody : entry.peer, entry.tag);
+        add_request(entry, end_, cancelled ? nobody : entry.peer, entry.tag);
         entry.ticks.store(0, std::memory_order_relaxed);
     });
 }

@@ -135,7 +135,10 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     }
     layout.place(header.ring, records, sizeof(trace::Record));
     // Of address space only: what isn't written to takes no memory, and few programs have many.
-    layout.place(header.communicators, most_communicators, sizeof(trace::CommunicatorEntry));
+    std::uint32_t communicators = most_communicators;
+    if (const std::string fewer = setting("PALMETTE_FAKE_COMMUNICATORS"); !fewer.empty())  // for tests
+        communicators = std::clamp(static_cast<std::uint32_t>(std::atoi(fewer.c_str())), 4U, most_communicators);
+    layout.place(header.communicators, communicators, sizeof(trace::CommunicatorEntry));
 
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);

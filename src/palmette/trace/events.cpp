@@ -234,10 +234,26 @@ class Reader {
         numbers->first_ns = info.begin_real_ns;
         numbers->tick_ns = info.tick_s * 1e9;
         numbers->file = file;
+        const std::shared_ptr<const Meanings> means = numbers;
         for (const SectionReader::Ring& ring : section.rings()) {
             TracedThread& thread = process.threads.emplace_back();
             thread.dropped = ring.begin;
-            if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, numbers);
+            if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, means);
+        }
+        for (const RequestInfo& request : info.outstanding) {
+            if (request.maker == 0 || request.maker > process.threads.size()) continue;
+            Event& event = process.threads[request.maker - 1].outstanding.emplace_back();
+            event.begin_ns = common(file, request.begin_real_ns);
+            event.end_ns = std::max(event.begin_ns, process.end_ns);
+            event.function = static_cast<std::uint16_t>(functions_.of(request.function).first);
+            event.is_request = true;
+            event.path = request.path < means->paths.size() ? means->paths[request.path] : 0;
+            if (request.communicator < means->communicators.size())
+                event.communicator = means->communicators[request.communicator];
+            event.bytes = request.bytes;
+            event.peer = request.peer;
+            event.tag = request.tag;
+            event.instance = request.instance;
         }
     }
 

@@ -59,6 +59,7 @@ struct RequestInfo {
     std::uint64_t bytes = 0, instance = 0;
     std::int32_t peer = -1, tag = 0;
     std::uint32_t waited_by = 0;  ///< number of the thread that waits for it; 0: none
+    std::uint32_t maker = 0;      ///< number of the thread that made it
 };
 
 /// What all calls by a plan have sent to one rank.

@@ -53,6 +53,7 @@ class Replayer {
         for (std::size_t t = 0; t < threads_.size(); ++t) {
             Thread& thread = threads_[t];
             for (std::size_t i = 0; i < thread.size; ++i) gather(thread.traced->at(i), thread);
+            for (const Event& event : thread.traced->outstanding) gather(event, thread);
         }
         roles_.restart();
         gatherings_.for_each([&](std::uint32_t communicator, Gathering& one) {
@@ -111,7 +112,6 @@ class Replayer {
     }
 
     // --- Running it ---
-
     void advance(std::int32_t number) {
         Thread& thread = threads_[static_cast<std::size_t>(number)];
         thread.blocked = false;

@@ -285,6 +285,7 @@ class SectionReader {
             request.peer = from.peer;
             request.tag = from.tag;
             request.waited_by = from.waited_by.load(std::memory_order_relaxed);
+            request.maker = from.maker;
             // It may have completed meanwhile, and another one begun.
             std::atomic_thread_fence(std::memory_order_acquire);
             if (handles[i].load(std::memory_order_relaxed) == handle) out.outstanding.push_back(std::move(request));

@@ -36,8 +36,10 @@ class Analysis {
 
     Waits run() {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
-            for (const TracedThread& thread : trace_.processes[p].threads)
+            for (const TracedThread& thread : trace_.processes[p].threads) {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
+                for (const Event& event : thread.outstanding) gather(event, static_cast<std::int32_t>(p));
+            }
         roles_.restart();
         span();
         instances_.for_each([](std::uint32_t, Instance& instance) { instance.order_scan(); });

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import groupby
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def match(selection: Selection) -> Messages:
     channels: dict[tuple[int, tuple[int, int], int], _Channel] = defaultdict(_Channel)
     for index in selection.chosen:
         has_begun = False
-        for call in _ends(selection.all_calls(index)):
+        for call in _ends(merge(selection.all_calls(index), selection.outstanding(index), key=_begin)):
             has_begun = has_begun or not call.is_request
             receives = is_receive(call)
             if not (receives or is_send(call) or starts_send(call)):
@@ -85,6 +86,7 @@ def match(selection: Selection) -> Messages:
             ends = (peer, index) if receives else (index, peer)
             # The call that started a request may be one that a ring has lost.
             is_shown = has_begun and selection.holds(call) if call.is_request else selection.overlaps(call)
+            is_shown = is_shown and call.number >= 0
             tag = ~call.tag if operation(call.function) in PARTITIONED else call.tag
             channels[call.communicator, ends, tag].add(receives, call, is_shown)
     messages = Messages()
@@ -100,7 +102,7 @@ def match(selection: Selection) -> Messages:
 
 def _ends(calls: Iterator[Call]) -> Iterator[Call]:
     """Return all calls but those that start a send whose request is among them: it begins in the same moment."""
-    for _, group in groupby(calls, key=lambda call: call.begin_ns):
+    for _, group in groupby(calls, key=_begin):
         together = list(group)
         requests = Counter(_what(call) for call in together if call.is_request) if len(together) > 1 else Counter()
         for call in together:
@@ -109,6 +111,10 @@ def _ends(calls: Iterator[Call]) -> Iterator[Call]:
                 # It counts as one that has begun.
                 call = call._replace(peer=-1)
             yield call
+
+
+def _begin(call: Call) -> int:
+    return call.begin_ns
 
 
 def _what(call: Call) -> tuple[str, int, int, int]:
