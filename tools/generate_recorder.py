@@ -25,9 +25,9 @@ from wrappers_header import finder, forwarded
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
-    r"|(?:Status_[gs]et_(?:error|source|tag)|Remove_error_.*|.*_buffer|Buffer_i?flush|Get_hw_.*)(?:_c)?"
+    r"|(?:Status_[gs]et_(?:error|source|tag)|Remove_error_.*|(?:Comm|Session)_attach_buffer|Get_hw_.*)(?:_c)?"
     r"|Type_get_value_index"
-    r"|(?:Type|Pack|Unpack|Buffer|Win_shared|Status|Register|Op)_.*_c|(?:Pack|Unpack|Get_count|Get_elements)_c"
+    r"|(?:Type|Pack|Unpack|Win_shared|Status|Register|Op)_.*_c|(?:Pack|Unpack|Buffer_attach|Get_count|Get_elements)_c"
     r"|File_get_type_extent_c|Address|Errhandler_(?:create|get|set)|Type_(?:extent|hindexed|hvector|lb|struct|ub)"
     r"|Abi_.*|Get_version|Get_library_version|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
 )

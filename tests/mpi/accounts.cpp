@@ -374,6 +374,52 @@ void in_a_window() {
     count("MPI_Reduce_local", 0);
 }
 
+/// Buffered messages are waited for in flushes and detaches, of a communicator's and a session's buffer, too.
+void buffers() {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+    static std::array<char, 1 << 16> space;
+    const int size = static_cast<int>(space.size());
+    void* at = nullptr;
+    int bytes = 0;
+    MPI_Request request;
+    MPI_Comm comm;
+    MPI_Comm_dup(world, &comm);
+    MPI_Comm_attach_buffer(comm, space.data(), size);
+    MPI_Bsend(out.data(), 13, MPI_CHAR, next, 0, comm);
+    count("MPI_Bsend", 13);
+    MPI_Recv(in.data(), 13, MPI_CHAR, last, 0, comm, MPI_STATUS_IGNORE);
+    count("MPI_Recv", 13);
+    get(last, 13);
+    MPI_Comm_flush_buffer(comm);
+    MPI_Comm_iflush_buffer(comm, &request);
+    wait(request);
+    MPI_Comm_detach_buffer(comm, &at, &bytes);
+    for (const char* function : {"MPI_Comm_flush_buffer", "MPI_Comm_iflush_buffer", "MPI_Comm_iflush_buffer/request",
+                                 "MPI_Comm_detach_buffer"})
+        count(function, 0);
+    MPI_Comm_free(&comm);
+    MPI_Buffer_attach(space.data(), size);
+    MPI_Buffer_flush();
+    MPI_Buffer_iflush(&request);
+    wait(request);
+    MPI_Buffer_detach(&at, &bytes);
+    for (const char* function : {"MPI_Buffer_flush", "MPI_Buffer_iflush", "MPI_Buffer_iflush/request",
+                                 "MPI_Buffer_detach"})
+        count(function, 0);
+    MPI_Session session;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    MPI_Session_attach_buffer(session, space.data(), size);
+    MPI_Session_flush_buffer(session);
+    MPI_Session_iflush_buffer(session, &request);
+    wait(request);
+    MPI_Session_detach_buffer(session, &at, &bytes);
+    for (const char* function : {"MPI_Session_flush_buffer", "MPI_Session_iflush_buffer",
+                                 "MPI_Session_iflush_buffer/request", "MPI_Session_detach_buffer"})
+        count(function, 0);
+    MPI_Session_finalize(&session);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -392,6 +438,7 @@ int main(int argc, char** argv) {
     in_place();
     between();
     in_a_window();
+    buffers();
     std::string text;
     for (const auto& [function, sums] : expected)
         text += "expected " + std::to_string(rank) + " " + function + " " + std::to_string(sums.first) + " " +
