@@ -1,4 +1,4 @@
-"""Which of MPI's functions send the program's messages, for the communication matrix, and how they are counted.
+"""Which of MPI's functions move data, and how their bytes are counted: by the recorder, and for the matrix.
 
 The list is src/palmette/matrix/functions.txt; tools/generate_recorder.py puts the counting into the recorder's
 wrappers.
@@ -10,19 +10,20 @@ from pathlib import Path
 
 from mpi_prototypes import Prototype
 
-KINDS = ("message", "lasting", "neighbours", "exchange", "uncounted")
+COLLECTIVE = ("neighbours", "exchange", "shares", "block", "scatter")
+KINDS = ("message", "lasting", "receive", "awaiting", "matched", *COLLECTIVE, "one-sided", "file")
 TO_SEVERAL = {
     "neighbours": "sent_to_neighbours",
     "lasting neighbours": "keep_neighbours",
     "exchange": "exchanged",
     "lasting exchange": "keep_exchange",
 }
-"""What counts a call with a block for each of several ranks."""
+"""What counts a call with a block for each of several ranks for the matrix."""
 
 
 def functions_of(kind: str, name: str) -> dict[str, str]:
     """Return the MPI functions that one line of the list stands for, each with its kind."""
-    if kind not in ("neighbours", "exchange"):
+    if kind not in COLLECTIVE:
         return {name: kind, f"{name}_c": kind}
     nonblocking = f"MPI_I{name.removeprefix('MPI_').lower()}"
     return {
@@ -44,19 +45,96 @@ def read_kinds(path: Path) -> dict[str, str]:
     return found
 
 
+def _first(prototype: Prototype, *names: str) -> str:
+    """Return the first of the names that the function has as a parameter; MPIs name some of them otherwise."""
+    have = {p.name for p in prototype.parameters}
+    return next(name for name in names if name in have)
+
+
+def _side(prototype: Prototype, which: str) -> tuple[str, str]:
+    """Return count and type, or lists of them, of the side "send" or "recv" of a collective."""
+    counts = (f"{which}counts", f"{which}cnts", f"{which}count", "count")  # sendcnts: the simulator's
+    return _first(prototype, *counts), _first(prototype, f"{which}types", f"{which}type", "datatype")
+
+
+def _message(prototype: Prototype) -> tuple[str, str]:
+    """Return count and type of what a call sends, or receives where it does nothing else."""
+    count = _first(prototype, "sendcount", "origin_count", "count")
+    if any(p.name == "partitions" for p in prototype.parameters):
+        count = f"static_cast<std::int64_t>(partitions) * {count}"
+    return count, _first(prototype, "sendtype", "origin_datatype", "datatype", "type")
+
+
 def counted(prototype: Prototype, kind: str) -> str:
-    """Return the statement that counts a successful call."""
-    names = [p.name for p in prototype.parameters]
-    request = "*request, " if "lasting" in kind else ""
+    """Return the statement that counts a call for the matrix; empty: the matrix has nothing of it."""
     counters = "Counters::instance()"
-    if kind == "uncounted":
+    request = "*request, " if "lasting" in kind else ""
+    if kind == "one-sided":
         return f"{counters}.one_sided()"
     if kind in TO_SEVERAL:
-        blocks = [next(name for name in (f"send{what}s", f"send{what}") if name in names) for what in ("count", "type")]
+        blocks = list(_side(prototype, "send"))
         if "exchange" in kind:  # in place, the arguments of the sending side mean nothing
-            blocks = [f"sendbuf == MPI_IN_PLACE ? {name.replace('send', 'recv')} : {name}" for name in blocks]
+            other = _side(prototype, "recv")
+            blocks = [f"sendbuf == MPI_IN_PLACE ? {b} : {a}" for a, b in zip(blocks, other, strict=True)]
         return f"{counters}.{TO_SEVERAL[kind]}({request}comm, matrix::Blocks({', '.join(blocks)}))"
-    count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
-    if "partitions" in names:
-        count = f"static_cast<std::int64_t>(partitions) * {count}"
-    return f"{counters}.{'keep' if request else 'sent'}({request}comm, dest, {count}, {datatype})"
+    if kind not in ("message", "lasting"):
+        return ""
+    count, datatype = _message(prototype)
+    return f"{counters}.{'keep' if request else 'sent'}({request}comm, {_first(prototype, 'dest', 'dst')}, {count}, {datatype})"
+
+
+def payload(prototype: Prototype, kind: str) -> list[str]:
+    """Return the statements by which the recorder counts a call's bytes: what this rank sends, to all ranks together;
+    of a receive or a scatter what it gets at most.
+
+    Those of persistent requests are counted when they are started.
+    """
+    what = kind.removeprefix("lasting ")
+    if what in COLLECTIVE:
+        return _of_collective(prototype, what)
+    if kind == "matched":
+        count, datatype = _message(prototype)
+        return ["call.takes(*message);", f"if (*message != MPI_MESSAGE_NO_PROC) call.bytes({count}, {datatype});"]
+    if kind == "one-sided" and not any(p.name == "origin_count" for p in prototype.parameters):
+        return ["call.bytes_of_message(1, datatype);"]
+    count, datatype = _message(prototype)
+    if kind == "file":
+        return [f"call.bytes({count}, {datatype});"]
+    return [f"call.bytes_of_message({count}, {datatype});"]
+
+
+def _of_collective(prototype: Prototype, kind: str) -> list[str]:
+    """Return `payload` of a collective. Buffers that are MPI_IN_PLACE leave the other side's arguments."""
+    have = {p.name for p in prototype.parameters}
+    rooted = ""
+    if "root" in have:  # on an inter-communicator some ranks' arguments mean nothing
+        broadcast = not {"sendbuf", "recvbuf"} & have
+        rooted = f"if ({'takes_part' if broadcast else 'is_rank'}(root)) "
+    if kind == "shares":
+        count, datatype = _side(prototype, "recv")
+        if count == "recvcounts":
+            return [f"call.bytes_of_list({count}, {datatype}, comm, true);"]
+        return [f"call.bytes_for_all({count}, {datatype}, comm, true);"]
+    if kind == "block" and "sendcount" not in have:
+        return [f"{rooted}call.bytes(count, datatype);"]
+    own, other, buffer = ("recv", "send", "recvbuf") if kind == "scatter" else ("send", "recv", "sendbuf")
+    statements = [
+        _of_side(*_side(prototype, side), kind) for side in ((own,) if kind == "neighbours" else (own, other))
+    ]
+    line = statements[0] if kind == "neighbours" else (
+        f"if ({buffer} != MPI_IN_PLACE) {statements[0]} else {statements[1]}"
+    )  # fmt: skip
+    return [f"{rooted}{{ {line} }}" if rooted else line]
+
+
+def _of_side(count: str, datatype: str, kind: str) -> str:
+    """Return the statement that counts one side's blocks: its own block, or that for each rank or neighbour."""
+    listed = count.endswith("s")
+    if kind in ("block", "scatter"):
+        return f"call.bytes_of_own({count}, {datatype}, comm);" if listed else f"call.bytes({count}, {datatype});"
+    if kind == "neighbours":
+        return f"call.bytes_for_neighbours({count}, {datatype}, comm);"
+    if datatype.endswith("s"):
+        return f"call.bytes_of_lists({count}, {datatype}, comm);"
+    several = "bytes_of_list" if listed else "bytes_for_all"
+    return f"call.{several}({count}, {datatype}, comm, false);"

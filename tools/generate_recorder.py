@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-from counted_messages import counted, read_kinds
-from generate_fortran import fortran_names, has_large_integers
+from counted_messages import counted, payload, read_kinds
+from generate_fortran import fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
+from recorded_requests import around_requests
 from wrappers_header import finder, forwarded
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
-    r"|(?:Status_[gs]et_(?:error|source|tag)|Remove_error_.*|.*_buffer|Buffer_i?flush|Get_hw_.*)(?:_c)?"
+    r"|(?:Status_[gs]et_(?:error|source|tag)|Remove_error_.*|(?:Comm|Session)_attach_buffer|Get_hw_.*)(?:_c)?"
     r"|Type_get_value_index"
-    r"|(?:Type|Pack|Unpack|Buffer|Win_shared|Status|Register|Op)_.*_c|(?:Pack|Unpack|Get_count|Get_elements)_c"
+    r"|(?:Type|Pack|Unpack|Win_shared|Status|Register|Op)_.*_c|(?:Pack|Unpack|Buffer_attach|Get_count|Get_elements)_c"
     r"|File_get_type_extent_c|Address|Errhandler_(?:create|get|set)|Type_(?:extent|hindexed|hvector|lb|struct|ub)"
     r"|Abi_.*|Get_version|Get_library_version|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
 )
@@ -65,7 +65,7 @@ def _first(prototype: Prototype, names: tuple[str, ...], kinds: tuple[str, ...])
     return next((name for name in names if have.get(name) in kinds), None)
 
 
-def described(p: Prototype) -> list[str]:
+def described(p: Prototype, kinds: dict[str, str]) -> list[str]:
     """Return the statements that say what a call is about."""
     lines = []
     comm = next((q.name for q in p.parameters if q.type == "MPI_Comm"), None)
@@ -77,60 +77,16 @@ def described(p: Prototype) -> list[str]:
         peer, tag = _first(p, ("root",), ("int",)), None
     if peer:
         lines.append(f"call.with(peer_of({peer}), {tag or 0});")
-    lines += _payload(p)
+    if kind := kinds.get(p.name):
+        lines += payload(p, kind)
     if re.fullmatch(r"MPI_(?:S|Is)endrecv(?:_replace)?(?:_c)?", p.name):
         types = {q.name for q in p.parameters}
-        count, kind = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
+        count, datatype = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
         source = "source" if "source" in types else "src"  # of SimGrid
-        lines.append(f"call.receives(peer_of({source}), recvtag, {count}, {kind});")
+        lines.append(f"call.receives(peer_of({source}), recvtag, {count}, {datatype});")
     if COLLECTIVES.fullmatch(p.name):
         lines.append("call.collective();")
     return lines
-
-
-SIDES = (
-    ("sendcount", "sendtype", "sendbuf"),
-    ("recvcount", "recvtype", "recvbuf"),
-    ("origin_count", "origin_datatype", None),
-    ("count", "datatype", None),
-    ("recvcount", "datatype", None),
-)
-"""Count, type, and the buffer that may be MPI_IN_PLACE: then the other side counts."""
-
-
-FOR_ALL = re.compile(r"MPI_I?(?:alltoall|reduce_scatter_block)(?:_init)?(?:_c)?", re.IGNORECASE)
-"""Their count is that of a block, of which each rank gets one."""
-
-
-def _payload(p: Prototype) -> list[str]:
-    """Return the statements that count a call's payload: what this rank sends; of a scatter what it receives."""
-    have = {q.name: q.type for q in p.parameters}
-    sides = [
-        side for side in SIDES if have.get(side[0]) in ("int", "MPI_Count") and have.get(side[1]) == "MPI_Datatype"
-    ]
-    if "scatter" in p.name.lower():
-        sides.sort(key=lambda side: side[0] != "recvcount")
-    # On an inter-communicator some ranks' arguments mean nothing.
-    rooted = "if (is_rank(root)) " if have.get("root") == "int" else ""
-    if sides:
-        count, kind, buffer = sides[0]
-        line = f"call.bytes({count}, {kind});"
-        if FOR_ALL.fullmatch(p.name):
-            line = f"call.bytes_for_all({count}, {kind}, comm);"
-        if buffer in have:
-            other = line.replace(count, sides[1][0]).replace(kind, sides[1][1]) if len(sides) > 1 else ""
-            line = f"if ({buffer} != MPI_IN_PLACE) {line}" + (f" else {other}" if other else "")
-            line = f"{rooted}{{ {line} }}" if rooted else line
-        return [line if buffer in have else rooted + line]
-    for counts, kind in (("sendcounts", "sendtype"), ("recvcounts", "datatype")):
-        if have.get(counts, "").startswith("const") and have.get(kind) == "MPI_Datatype" and "eighbor" not in p.name:
-            in_place = "if (sendbuf != MPI_IN_PLACE) " if counts == "sendcounts" and "sendbuf" in have else ""
-            local = "true" if counts == "recvcounts" else "false"
-            return [f"{in_place}call.bytes_of_list({counts}, {kind}, comm, {local});"]
-    if "sendtypes" in have and "eighbor" not in p.name:
-        counts = "sendcounts" if "sendcounts" in have else "sendcnts"  # the simulator's header
-        return [f"if (sendbuf != MPI_IN_PLACE) call.bytes_of_lists({counts}, sendtypes, comm);"]
-    return []
 
 
 def around(p: Prototype) -> tuple[str, str]:
@@ -159,94 +115,39 @@ def around(p: Prototype) -> tuple[str, str]:
     return "", ""
 
 
-COMPLETES = re.compile(r"MPI_(?P<verb>Wait|Test)(?P<several>|all|any|some)")
-STARTS = re.compile(r"MPI_Start(all)?")
-FILLS_STATUS = re.compile(r"MPI_(?:Recv|Mrecv|Probe|Iprobe|Mprobe|Improbe|Sendrecv|Sendrecv_replace)(?:_c)?")
+ENDING = {
+    "MPI_Finalize": "        if (call) { call.returned(); call.ends_all(); }\n",
+    "MPI_Session_finalize": "        if (call && ends_last_session()) { call.returned(); call.ends_all(); }\n",
+}
+"""After which nothing is completed any more."""
 
 
-@dataclass(frozen=True)
-class Around:
-    """Statements on a call's requests and status. `before` and `after` stand where the call is recorded."""
-
-    before: tuple[str, ...] = ()
-    substitute: str = ""
-    """Gives the call statuses of ours where the program ignores them and only they tell a source; C only."""
-    after: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    """Parameters that `after` reads, of which the call may change what they point at."""
-
-
-def _first_of(p: Prototype, kind: str) -> str:
-    """Return the name of the first parameter of a type, however it is written; empty: there is none."""
-    return next((q.name for q in p.parameters if q.type.replace(" ", "").replace("[]", "*") == kind), "")
-
-
-def around_requests(p: Prototype, fortran: bool) -> Around:
-    """Return how a call's requests are followed: from the call that makes them to the one that completes them."""
-    types = {q.name: q.type for q in p.parameters}
-    requests = "FortranRequests" if fortran else "Requests"
-    filled, filled_list = ("filled_fortran", "filled_fortran") if fortran else ("filled", "filled_list")
-    listed = _first_of(p, "MPI_Request*") or "request"
-    count = next((name for name in ("count", "incount") if name in types), "1")
-    if found := COMPLETES.fullmatch(p.name):
-        before = [f"call.waits_for({count}, {requests}({listed}));"]
-        one = found["several"] in ("", "any")
-        ignored, status = "MPI_STATUS_IGNORE" if one else "MPI_STATUSES_IGNORE", _first_of(p, "MPI_Status*")
-        index = next((name for name in types if name in ("index", "indx")), "")
-        indices = next((name for name in types if name.endswith("indices")), "")
-        base = " - first_index()" if fortran else ""
-        test = found["verb"] == "Test" and found["several"] != "some"
-        succeeded = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{' && *flag' if test else ''}"
-        match found["several"]:
-            case "":
-                what = f"call.completed(0, {filled}({status}));"
-            case "any":
-                what = f"if (*{index} != MPI_UNDEFINED) call.completed(*{index}{base}, {filled}({status}));"
-            case "all":
-                what = f"for (int i = 0; i < {count}; ++i) call.completed(i, at({filled_list}({status}), i));"
-            case _:
-                what = (
-                    f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
-                    f"call.completed({indices}[i]{base}, at({filled_list}({status}), i));"
-                )
-        completed = ("call.returned();", f"if ({succeeded}) {what}", f"call.stops_waiting({requests}({listed}));")
-        names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
-        names += ["outcount", indices] if found["several"] == "some" else []
-        substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
-        return Around(tuple(before), substitute, completed, tuple(name for name in names if name))
-    if STARTS.fullmatch(p.name):
-        good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
-        started = f"if ({good}) call.started({count}, {requests}({listed}));"
-        return Around(after=("call.returned();", started), names=(listed, "count"))
-    if p.name == "MPI_Request_free":
-        return Around(before=(f"if (request) call.freed({requests}(request)[0]);",), names=("request",))
-    if types.get("request") == "MPI_Request*" and p.name != "MPI_Cancel":
-        persistent = "true" if re.search(r"_init(?:_c)?$", p.name) else "false"
-        good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
-        after = ("call.returned();", f"if ({good} && request) call.made({requests}(request)[0], {persistent});")
-        return Around(after=after, names=("request",))
-    if FILLS_STATUS.fullmatch(p.name) and "status" in types:
-        substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
-        flag = " && *flag" if "flag" in types else ""
-        good = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{flag}"
-        after = ("call.returned();", f"if ({good}) call.from({filled}(status));")
-        return Around((), substitute, after, ("status", *(("flag",) if flag else ())))
-    return Around()
+def moves_data(p: Prototype, kinds: dict[str, str]) -> bool:
+    """Whether a call that fails may have been counted as one that moves data."""
+    return p.name in kinds or COLLECTIVES.fullmatch(p.name) is not None
 
 
 SIMULATED = "smpi"
 
 
-def counting(p: Prototype, kinds: dict[str, str], good: str) -> tuple[str, str]:
-    """Return what counts a call's messages for the matrix: what stands before the call, and after it."""
-    if not kinds:
-        return "", ""
+def counting(p: Prototype, kinds: dict[str, str], code: str) -> tuple[str, str]:
+    """Return when a call's messages are counted for the matrix, which returns `code`, and how; empty: never."""
     if p.name in STARTED:
-        return GUARD, f"    if ({good} && counts) {STARTED[p.name]}\n"
+        return f"{code} == MPI_SUCCESS", STARTED[p.name]
+    kind = kinds.get(p.name, "")
+    statement = counted(p, kind) if kind else ""
+    if not statement:
+        return "", ""
+    # Who has begun to send and failed later has sent.
+    return f"{code} == MPI_SUCCESS" if kind.startswith("lasting") else f"!matrix::is_refused({code})", f"{statement};"
+
+
+def c_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
+    """Return what stands before a call that is counted, and after it."""
     if p.name == "MPI_Request_free":
         return f"{GUARD}    if (counts && request) Counters::instance().forget(*request);\n", ""
-    kind = kinds.get(p.name)
-    return (GUARD, f"    if ({good} && counts) {counted(p, kind)};\n") if kind else ("", "")
+    condition, statement = counting(p, kinds, "code")
+    return (GUARD, f"    if (counts && {condition}) {statement}\n") if statement else ("", "")
 
 
 GUARD = "    const matrix::Outermost counts;\n"
@@ -274,11 +175,14 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
         for i, q in enumerate(p.parameters)
     )
     before, after = around(p)
-    count_before, count_after = counting(p, kinds, "code == MPI_SUCCESS")
-    requests = around_requests(p, fortran=False)
-    inside = [*described(p), *requests.before, *([requests.substitute] if requests.substitute else [])]
+    # What is simulated has no matrix.
+    count_before, count_after = c_counting(p, kinds) if abi != SIMULATED else ("", "")
+    requests = around_requests(p, False, kinds)
+    inside = [*described(p, kinds), *requests.before, *([requests.substitute] if requests.substitute else [])]
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
+    if moves_data(p, kinds):
+        done = f"        if (call && code != MPI_SUCCESS) [[unlikely]] call.failed(code);\n{done}"
     return f"""\
 namespace palmette::record {{
 namespace next {{
@@ -310,12 +214,18 @@ FORTRAN_HANDLES = {"MPI_Comm": "Comm", "MPI_Datatype": "Type"}
 
 
 def fortran_argument(kind: str, word: str) -> str:
-    """Return a Fortran argument as C has it; lists of types need their communicator, `comm`."""
+    """Return a Fortran argument as C has it."""
     value = f"*reinterpret_cast<const MPI_Fint*>({word})"
     if kind in ("void*", "const void*"):
         return f"palmette::interpose::fortran::buffer(reinterpret_cast<void*>({word}))"
+    if kind in ("MPI_Count", "MPI_Aint"):  # INTEGER(KIND=MPI_COUNT_KIND), MPI_ADDRESS_KIND
+        return f"*reinterpret_cast<const {kind}*>({word})"
+    if kind in ("const MPI_Count*", "const MPI_Aint*"):
+        return f"reinterpret_cast<{kind}>({word})"
     if kind.startswith("const MPI_Datatype"):
-        return f"palmette::interpose::fortran::Types(reinterpret_cast<const MPI_Fint*>({word}), comm)"
+        return f"palmette::matrix::FortranTypes(reinterpret_cast<const MPI_Fint*>({word}))"
+    if kind == "MPI_Message*":
+        return f"palmette::record::FortranMessage(reinterpret_cast<const MPI_Fint*>({word}))"
     if kind == "MPI_Request*":
         return f"palmette::record::FortranRequests(reinterpret_cast<const MPI_Fint*>({word}))"
     if kind.endswith("*"):
@@ -324,24 +234,20 @@ def fortran_argument(kind: str, word: str) -> str:
 
 
 def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
-    """Return `counting` for Fortran's arguments, which are converted after the call where it counts.
+    """Return `c_counting` for Fortran's arguments, which are converted after the call where it counts.
 
     Each where it is used: in place, there may be nothing behind the list of sending types.
     """
-    if has_large_integers(p):
-        return "", ""
-    before, after = counting(p, kinds, f"succeeded(w{len(p.parameters)})")
     if p.name == "MPI_Request_free":  # its handle is gone afterwards
-        return (
-            f"{GUARD}    if (counts) Counters::instance().forget({fortran_argument('MPI_Request*', 'w0')}[0]);\n", ""
-        )  # fmt: skip
-    if not after:
+        request = fortran_argument("MPI_Request*", "w0")
+        return f"{GUARD}    if (counts) Counters::instance().forget({request}[0]);\n", ""
+    condition, statement = counting(p, kinds, f"code_of(w{len(p.parameters)})")
+    if not statement:
         return "", ""
-    statement = re.sub(r"\*(request)\b", r"\1[0]", after.partition(" && counts) ")[2].strip())
+    statement = re.sub(r"\*(request)\b", r"\1[0]", statement)
     converted = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
     statement = re.sub(rf"\b(?:{'|'.join(converted)})\b", lambda found: converted[found[0]], statement)
-    statement = statement.replace(", comm)", f", {converted.get('comm')})")
-    return before, f"    if (counts && succeeded(w{len(p.parameters)})) {statement}\n"
+    return GUARD, f"    if (counts && {condition}) {statement}\n"
 
 
 def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str]) -> str:
@@ -351,8 +257,8 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
     words = ", ".join(f"Word w{i}" for i in range(count))
     passed = ", ".join(f"w{i}" for i in range(count))
     starts = p.name in ("MPI_Init", "MPI_Init_thread")
-    requests = around_requests(p, fortran=True)
-    inside = [] if starts else [*described(p), *requests.before]
+    requests = around_requests(p, True, kinds)
+    inside = [] if starts else [*described(p, kinds), *requests.before]
     used = " ".join(inside)
     typed = late = ""
     for i, q in enumerate(p.parameters):
@@ -363,11 +269,11 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
         if not re.search(rf"\b{q.name}\b", used):
             continue
         value = fortran_argument(q.type, f"w{i}")
-        if q.type.startswith("const MPI_Datatype"):
-            value = f"FortranTypes(reinterpret_cast<const MPI_Fint*>(w{i}))"
         typed += f"            const auto {q.name} = {value};\n"
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
+    if moves_data(p, kinds):
+        done = f"        if (call && !succeeded(ierror)) [[unlikely]] call.failed(code_of(ierror));\n{done}"
     done = done.replace("ierror", f"w{len(p.parameters)}")
     count_before, count_after = fortran_counting(p, kinds)
     hook = HOOKS.get(p.name)
@@ -467,8 +373,6 @@ static_assert(function_count < 1024, "a key has 10 bits for them");
 def main(arguments: list[str]) -> int:
     """Preprocess mpi.h with the given compiler and write both files."""
     kinds, directory, abi, compiler = read_kinds(Path(arguments[0])), Path(arguments[1]), arguments[2], arguments[3:]
-    if abi == SIMULATED:
-        kinds = {}
     text = preprocessed_mpi_h(compiler)
     prototypes = declared_functions(text, functions(text))
     if not prototypes:

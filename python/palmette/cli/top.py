@@ -85,6 +85,10 @@ def _lines(state: State, all_rows: bool) -> list[str]:
         lines += ["", "no process is in an MPI call"]
     if len(state.open) > len(shown):
         lines.append(f"and {len(state.open) - len(shown):,} more (--all)")
+    from palmette.record.limits import limits_of
+
+    for note in limits_of((process.recorded for process in job.processes), sums=False, communicators=True):
+        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
     return lines
 
 

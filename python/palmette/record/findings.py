@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from palmette import _core
+from palmette.record.limits import limits_of
 from palmette.record.machine import Limits, Seats, mean_block, plain_collective
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
@@ -313,6 +314,8 @@ def _notes(waits: _core.Waits, job: Job) -> list[str]:
             f"{waits.clock_violations:,} messages were received before they were sent, by clocks that are wrong by up "
             f"to {_core.format_duration(waits.clock_error_s)}"
         )
+    recordings = [process.recorded for process in job.processes]
+    notes += limits_of(recordings, sums=False, communicators=True)
     hosts = {process.host for process in job.processes}
     if len(hosts) > 1 and any(not process.synced and not process.simulated for process in job.processes):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")

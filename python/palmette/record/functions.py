@@ -10,8 +10,10 @@ COLLECTIVES = frozenset({
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
     "alltoallw", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
 })  # fmt: skip
-SENDS = frozenset({"send", "ssend", "rsend", "bsend", "sendrecv", "sendrecv_replace"})
-RECEIVES = frozenset({"recv"})
+SENDS = frozenset({"send", "ssend", "rsend", "bsend", "psend", "sendrecv", "sendrecv_replace"})
+RECEIVES = frozenset({"recv", "mrecv", "precv"})
+PARTITIONED = frozenset({"psend", "precv"})
+"""They match among themselves."""
 
 
 @cache
@@ -24,5 +26,14 @@ def operation(function: str) -> str:
 
 @cache
 def only_starts(function: str) -> bool:
-    """Whether what a function does is done by the request that it makes."""
-    return function.startswith("MPI_I") or "_init" in function
+    """Whether what a function does is done by the request that it makes.
+
+    The receive of a matched message is recorded as a request, which begins with the probe.
+    """
+    return function.startswith(("MPI_I", "MPI_Mrecv")) or "_init" in function
+
+
+@cache
+def is_started_later(function: str) -> bool:
+    """Whether the requests that a function makes are started by others."""
+    return "_init" in function

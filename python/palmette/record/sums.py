@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from palmette.record.limits import limits_of
 from palmette.record.reading import Job
 from palmette.record.symbols import Framed, Place, Resolver
 
@@ -65,13 +66,10 @@ def sums_of(job: Job) -> Sums:
     resolver.add(frame for process in job.processes for path in process.recorded.paths for frame in path)
     rows: dict[tuple[str, Place], Row] = {}
     in_mpi_s = ran_s = 0.0
-    calls = unpathed = unaggregated = threadless = 0
+    calls = 0
     for process in job.processes:
         recorded = process.recorded
         ran_s += max(0, recorded.last_real_ns - recorded.begin_real_ns) * 1e-9
-        unpathed += recorded.unpathed
-        unaggregated += recorded.unaggregated
-        threadless += recorded.threadless
         places = [place_of(path, resolver) for path in recorded.paths]
         for one in recorded.aggregates:
             if one.is_request:  # from start to completion, which overlaps with everything
@@ -85,13 +83,8 @@ def sums_of(job: Job) -> Sums:
             row.by_rank_s[recorded.rank] += one.seconds
             in_mpi_s += one.seconds
             calls += one.calls
-    notes = list(resolver.notes)
-    if unpathed:
-        notes.append(f"{unpathed:,} calls from more places than a recording can hold: shown as unknown")
-    if unaggregated:
-        notes.append(f"{unaggregated:,} calls of more kinds than a recording can hold: shown as others")
-    if threadless:
-        notes.append(f"{threadless:,} calls of more threads at a time than a recording can hold: not among these")
+    recordings = [process.recorded for process in job.processes]
+    notes = [*resolver.notes, *limits_of(recordings, sums=True, communicators=False)]
     measured = [one.recorded for one in job.processes if one.recorded.call_cost_s > 0]
     return Sums(
         sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls,

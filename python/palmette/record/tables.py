@@ -93,10 +93,6 @@ class Tables:
                 weight[0] += one.seconds
                 weight[1] += one.calls
 
-    def of(self, function: int, place: int) -> Sums:
-        """Return the sums of a function from a place."""
-        return self.rows[function, place]
-
     def sizes(self) -> list[dict[str, Any]]:
         """Return calls and time by function and size class."""
         return [

@@ -16,6 +16,7 @@ from palmette.record.causes import Causes
 from palmette.record.columns import packed
 from palmette.record.findings import Findings, balance_of
 from palmette.record.functions import ENDS
+from palmette.record.limits import limits_of
 from palmette.record.machine import Seats
 from palmette.record.reading import Job
 from palmette.record.tables import Tables, program_of
@@ -88,13 +89,14 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             paths[key][name] += seconds
             split[name if judged or name == "waiting_s" else "other_s"] += seconds
         paths[key]["calls"] += row.split.calls
+        paths[key]["bytes"] += row.split.bytes
         paths[key]["seconds"] += row.split.seconds
+        paths[key]["longest_s"] = max(paths[key]["longest_s"], row.longest_s)
     rows = []
     for key, values in sorted(paths.items(), key=lambda item: -item[1]["seconds"])[:MOST_PATHS]:
-        sums = tables.of(*key)
         rows.append(
-            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "bytes": sums.bytes,
-             "longest_s": sums.longest_s, **values, "calls": int(values["calls"])}
+            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), **values, "calls": int(values["calls"]),
+             "bytes": int(values["bytes"])}
         )  # fmt: skip
     return {
         "time_s": rates.time_s, "calls": findings.calls, "notes": findings.notes,
@@ -180,7 +182,8 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
     if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
         matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
     return {
-        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": [],
+        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [],
+        "notes": limits_of((process.recorded for process in job.processes), sums=True, communicators=False),
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {
             "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,

@@ -216,6 +216,7 @@ void register_waits(nb::module_& m) {
 
     nb::class_<Split>(m, "WaitSplit", "Where the time of calls went: the last four add up to `seconds`.")
         .def_ro("calls", &Split::calls)
+        .def_ro("bytes", &Split::bytes)
         .def_ro("seconds", &Split::seconds)
         .def_ro("waiting_s", &Split::waiting_s, "For a rank that came late.")
         .def_ro("bound_s", &Split::bound_s, "Of the rest, what physics needs at least, where that is known.")
@@ -227,7 +228,8 @@ void register_waits(nb::module_& m) {
         .def_ro("path", &Row::path, "Index into paths.")
         .def_ro("process", &Row::process, "Index into ranks.")
         .def_ro("split", &Row::split)
-        .def_ro("longest_wait_s", &Row::longest_wait_s);
+        .def_ro("longest_wait_s", &Row::longest_wait_s)
+        .def_ro("longest_s", &Row::longest_s);
 
     nb::class_<Cause>(m, "WaitCause", "Waiting of all ranks together at one place, because of one late rank.")
         .def_ro("function", &Cause::function, "Of the calls that waited: index into functions.")

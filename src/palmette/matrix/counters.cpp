@@ -8,14 +8,6 @@ namespace {
 
 constinit thread_local bool inside = false;
 
-std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
-    // Programs pass MPI_DATATYPE_NULL beside a count of 0, which the MPI's error handler would get.
-    if (count <= 0) return 0;
-    MPI_Count size = 0;
-    PMPI_Type_size_x(type, &size);
-    return size > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) : 0;
-}
-
 /// Whose ranks a communicator's destinations are. The caller frees it.
 MPI_Group destinations_group(MPI_Comm comm) {
     int between = 0;
@@ -33,49 +25,7 @@ int no_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
     return MPI_SUCCESS;
 }
 
-/// Destinations of this rank in a neighbourhood collective, in the order of their blocks; MPI_PROC_NULL among them.
-std::vector<int> destinations_of(MPI_Comm comm) {
-    int kind = MPI_UNDEFINED;
-    PMPI_Topo_test(comm, &kind);
-    std::vector<int> found;
-    if (kind == MPI_CART) {
-        int dimensions = 0;
-        PMPI_Cartdim_get(comm, &dimensions);
-        for (int d = 0; d < dimensions; ++d) {
-            int lower = MPI_PROC_NULL;
-            int upper = MPI_PROC_NULL;
-            PMPI_Cart_shift(comm, d, 1, &lower, &upper);
-            found.insert(found.end(), {lower, upper});
-        }
-    } else if (kind == MPI_GRAPH) {
-        int rank = 0;
-        int count = 0;
-        PMPI_Comm_rank(comm, &rank);
-        PMPI_Graph_neighbors_count(comm, rank, &count);
-        found.resize(static_cast<std::size_t>(count));
-        PMPI_Graph_neighbors(comm, rank, count, found.data());
-    } else if (kind == MPI_DIST_GRAPH) {
-        int in = 0;
-        int out = 0;
-        int weighted = 0;
-        PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-        std::vector<int> sources(static_cast<std::size_t>(in));
-        std::vector<int> source_weights(sources.size());
-        found.resize(static_cast<std::size_t>(out));
-        std::vector<int> weights(found.size());
-        PMPI_Dist_graph_neighbors(comm, in, sources.data(), source_weights.data(), out, found.data(), weights.data());
-    }
-    return found;
-}
-
 }  // namespace
-
-Blocks::Blocks(std::int64_t count, MPI_Datatype type) : alike_(bytes_of(count, type)) {}
-
-std::uint64_t Blocks::bytes(std::size_t block) const {
-    if (alike()) return alike_;
-    return bytes_of(counts_ ? counts_[block] : large_counts_[block], types_ ? types_[block] : type_);
-}
 
 /// Attached to a communicator as an attribute: the cells of its ranks that were sent to.
 struct Counters::Peers {

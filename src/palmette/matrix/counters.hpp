@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/matrix/blocks.hpp"
+
 namespace palmette::matrix {
 
 struct Cell {
@@ -21,27 +23,6 @@ struct Cell {
 
 /// What one start of a persistent request sends: bytes to each of some cells.
 using Sending = std::vector<std::pair<Cell*, std::uint64_t>>;
-
-/// Bytes of the blocks of a collective: all alike, a count for each, or a count and a type for each. Refers to the
-/// call's own lists.
-class Blocks {
-  public:
-    Blocks(std::int64_t count, MPI_Datatype type);
-    Blocks(const int* counts, MPI_Datatype type) : counts_(counts), type_(type) {}
-    Blocks(const MPI_Count* counts, MPI_Datatype type) : large_counts_(counts), type_(type) {}
-    Blocks(const int* counts, const MPI_Datatype* types) : counts_(counts), types_(types) {}
-    Blocks(const MPI_Count* counts, const MPI_Datatype* types) : large_counts_(counts), types_(types) {}
-
-    bool alike() const { return !counts_ && !large_counts_; }
-    std::uint64_t bytes(std::size_t block) const;
-
-  private:
-    std::uint64_t alike_ = 0;
-    const int* counts_ = nullptr;
-    const MPI_Count* large_counts_ = nullptr;
-    MPI_Datatype type_ = MPI_DATATYPE_NULL;
-    const MPI_Datatype* types_ = nullptr;
-};
 
 /// Every call may come from several threads at once. Nothing is counted before `start`.
 class Counters {

@@ -1,6 +1,7 @@
 // One call of the program's, as a generated wrapper records it.
 #pragma once
 
+#include "palmette/matrix/blocks.hpp"
 #include "palmette/record/recorder.hpp"
 #include "palmette/runtime/data/plausible_handle.hpp"
 
@@ -44,9 +45,20 @@ class Call {
         if (const MPI_Count size = size_of(type); size > 0)
             bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
     }
+    /// The same of one message: nothing moves to or from MPI_PROC_NULL.
+    void bytes_of_message(std::int64_t count, MPI_Datatype type) {
+        if (peer_ != nobody) bytes(count, type);
+    }
     /// The same, a block for each rank.
-    void bytes_for_all(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
-        bytes(count * ranks_of(comm, false), type);
+    void bytes_for_all(std::int64_t count, MPI_Datatype type, MPI_Comm comm, bool of_local_group) {
+        bytes(count * ranks_of(comm, of_local_group), type);
+    }
+    /// The same, this rank's block of a list.
+    template <class Count>
+    void bytes_of_own(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+        int rank = 0;
+        if (counts != nullptr && communicator_ != 0 && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
+            bytes(counts[rank], type);
     }
     /// The same, one count for each rank. O(ranks), as the call itself.
     template <class Count>
@@ -64,6 +76,24 @@ class Call {
         const int ranks = ranks_of(comm, false);
         for (int r = 0; r < ranks; ++r)
             if (counts[r] > 0) bytes(counts[r], types[r]);
+    }
+    /// The same, a block for each neighbour that there is: alike, or from lists.
+    void bytes_for_neighbours(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+        if (const auto* const blocks = blocks_to_neighbours(comm))
+            bytes(count * static_cast<std::int64_t>(blocks->size()), type);
+    }
+    template <class Count>
+    void bytes_for_neighbours(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+        const auto* const blocks = blocks_to_neighbours(comm);
+        if (blocks && counts)
+            for (const std::uint32_t b : *blocks) bytes(counts[b], type);
+    }
+    template <class Count, class Types>
+    void bytes_for_neighbours(const Count* counts, const Types& types, MPI_Comm comm) {
+        const auto* const blocks = blocks_to_neighbours(comm);
+        if (blocks && counts)
+            for (const std::uint32_t b : *blocks)
+                if (counts[b] > 0) bytes(counts[b], types[b]);
     }
     /// Peer of a message, or root of a collective.
     void with(int peer, int tag) {
@@ -83,11 +113,25 @@ class Call {
         receives_ = true;
         received_from_ = peer;
         received_tag_ = tag;
+        if (peer == nobody) return;
         const std::uint64_t sent = bytes_;
         bytes_ = 0;
         bytes(count, type);
         received_bytes_ = bytes_;
         bytes_ = sent;
+    }
+    /// A matching probe has found a message, whose source and tag are known by now.
+    void has_matched(MPI_Message message) {
+        if (message != MPI_MESSAGE_NO_PROC && peer_ >= 0)
+            recorder_->keep_matched(message, {peer_, tag_, communicator_, begin_});
+    }
+    /// The receive of that message: on its channel it stands where the probe did.
+    void takes(MPI_Message message) {
+        const std::optional<Recorder::Matched> found = recorder_->take_matched(message);
+        if (!found) return;
+        with(found->peer, found->tag);
+        communicator_ = found->communicator;
+        matched_ticks_ = found->ticks;
     }
     /// Whether only a status will tell whom a message is from, or its tag.
     bool needs_status() const {
@@ -95,7 +139,8 @@ class Call {
         if (receives_ && (received_from_ == any_source || received_tag_ == MPI_ANY_TAG)) return true;
         for (std::size_t i = 0; i < thread_->waited_count; ++i)
             if (const trace::RequestEntry* const entry = thread_->waited[i];
-                entry && (entry->peer == any_source || entry->tag == MPI_ANY_TAG))
+                entry && (entry->peer == any_source || entry->tag == MPI_ANY_TAG ||
+                          entry->cancelled.load(std::memory_order_relaxed) != 0))
                 return true;
         return false;
     }
@@ -106,10 +151,18 @@ class Call {
     }
 
     /// A request that the call has made; a persistent one is started later.
-    void made(MPI_Request request, bool persistent) {
+    void made(MPI_Request request, trace::Persistent persistent) {
         made_ = true;
         request_ = request;
         made_persistent_ = persistent;
+    }
+    /// The call returns an error: what the MPI didn't accept has moved nothing.
+    void failed(int code) {
+        if (!matrix::is_refused(code)) return;
+        if (instance_ != 0) recorder_->withdraw_instance(communicator_);
+        bytes_ = instance_ = matched_ticks_ = 0;
+        peer_ = nobody;
+        receives_ = false;
     }
     /// Requests that the call may complete. `List`: of MPI_Request by index.
     template <class List>
@@ -127,49 +180,22 @@ class Call {
     /// What follows isn't the call's time.
     void returned() { end_ = now(); }
     /// One of them is complete; null: nobody says whom a message was from.
-    void completed(int index, const MPI_Status* status) {
-        if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited_count) return;
-        trace::RequestEntry*& entry = thread_->waited[index];
-        if (!entry) return;
-        complete(*entry, entry->peer == any_source && status ? status->MPI_SOURCE : entry->peer,
-                 entry->tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry->tag);
-        entry = nullptr;
-    }
-    /// The others aren't waited for any more.
+    void completed(int index, const MPI_Status* status);
+    /// The others aren't waited for any more, but that those are complete which are so after an error. `status_of(i)`:
+    /// that of the i-th; null: there is none.
+    template <class List, class StatusOf>
+    void stops_waiting(List list, bool succeeded, StatusOf status_of);
+    /// Persistent requests that the call has started, which send from then on.
     template <class List>
-    void stops_waiting(List list) {
-        for (std::size_t i = 0; i < thread_->waited_count; ++i) {
-            trace::RequestEntry* const entry = thread_->waited[i];
-            if (!entry) continue;
-            entry->waited_by.store(0, std::memory_order_relaxed);
-            // Complete after all, in a call that returned an error: the handle will be another request's.
-            if (entry->persistent == 0 && list[static_cast<int>(i)] == MPI_REQUEST_NULL)
-                recorder_->requests().remove(entry);
-        }
-        thread_->waited_count = 0;
+    void started(int count, List list);
+    void cancels(MPI_Request request) {
+        if (trace::RequestEntry* const entry = recorder_->requests().find(request, 0))
+            entry->cancelled.store(1, std::memory_order_relaxed);
     }
-    /// Persistent requests that the call has started.
-    template <class List>
-    void started(int count, List list) {
-        if (count <= 0 || !list) return;
-        for (int i = 0; i < count; ++i)
-            if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], 0)) {
-                entry->plan = count == 1 ? thread_->plan : 0;
-                entry->ticks.store(begin_, std::memory_order_relaxed);
-            }
-        thread_->plan = 0;
-    }
-    void freed(MPI_Request request) {
-        if (request == MPI_REQUEST_NULL) return;
-        trace::RequestEntry* const entry = recorder_->requests().find(request, 0);
-        if (!entry) return;
-        // A persistent one that was started goes on, and nobody will complete it.
-        if (const std::uint64_t started = entry->ticks.load(std::memory_order_relaxed);
-            entry->persistent && started != 0)
-            add(started, now(), entry->function, entry->communicator, entry->path, entry->plan, entry->bytes,
-                entry->peer, entry->tag, entry->instance, true);
-        recorder_->requests().remove(entry);
-    }
+    /// Nobody will complete it; one that was started goes on.
+    void freed(MPI_Request request);
+    /// All that is outstanding ends here, as far as anybody will know.
+    void ends_all();
 
     void begin() {
         trace::OpenCall& open = thread_->entry->open;
@@ -189,7 +215,7 @@ class Call {
     }
 
   private:
-    static constexpr int any_source = -2;
+    static constexpr int nobody = -1, any_source = -2;
     static constexpr std::uint64_t clock_interval = std::uint64_t{1} << 28;  ///< ticks: about a tenth of a second
 
     void end() {
@@ -202,6 +228,8 @@ class Call {
         if (receives_ && !made_)
             add(begin_, ended, function_, communicator_, path_, 0, received_bytes_, received_from_, received_tag_, 0,
                 true);
+        if (matched_ticks_ != 0 && !made_)
+            add(matched_ticks_, ended, function_, communicator_, path_, 0, bytes_, peer_, tag_, 0, true);
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
         thread_->entry->open.ticks.store(0, std::memory_order_release);
         // Now and then, so that a recording tells how far its process got, however it ends.
@@ -235,8 +263,12 @@ class Call {
         thread.freed_types = freed;
         return size;
     }
+    const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm) {
+        return communicator_ == 0 ? nullptr : recorder_->blocks_to_neighbours(comm);
+    }
     void follow(std::uint32_t plan);
-    void complete(trace::RequestEntry& entry, std::int32_t peer, std::int32_t tag);
+    void complete(trace::RequestEntry& entry, const MPI_Status* status);
+    void add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer, std::int32_t tag);
     void add(std::uint64_t begin, std::uint64_t end, std::uint32_t function, std::uint32_t communicator,
              std::uint32_t path, std::uint32_t plan, std::uint64_t bytes, std::int32_t peer, std::int32_t tag,
              std::uint64_t instance, bool is_request);
@@ -248,8 +280,9 @@ class Call {
     std::uint32_t path_ = 0, requests_ = 0;
     std::int32_t peer_ = -1, tag_ = 0;
     std::uint16_t function_ = 0, communicator_ = 0;
-    bool made_ = false, made_persistent_ = false;
-    bool receives_ = false;
+    bool made_ = false, receives_ = false;
+    trace::Persistent made_persistent_ = trace::Persistent::no;
+    std::uint64_t matched_ticks_ = 0;  ///< of the probe that has found the message which the call receives
     std::int32_t received_from_ = -1, received_tag_ = 0;
     std::uint64_t received_bytes_ = 0;
 };
@@ -261,7 +294,7 @@ inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t func
     const int size_class = bytes == 0 ? 0 : 64 - __builtin_clzll(bytes);
     recorder_->add_call(static_cast<std::uint64_t>(path) << trace::key_path |
                             static_cast<std::uint64_t>(is_request) << trace::key_request |
-                            static_cast<std::uint64_t>(communicator) << trace::key_communicator |
+                            static_cast<std::uint64_t>(recorder_->summed_as(communicator)) << trace::key_communicator |
                             static_cast<std::uint64_t>(size_class > 40 ? 40 : size_class) << trace::key_size_class |
                             function,
                         bytes, ticks, plan);
@@ -272,8 +305,8 @@ inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t func
         record.function = function & trace::function_mask;
         record.communicator = communicator & trace::communicator_mask;
         record.is_request = is_request ? 1 : 0;
-        record.plan = plan & 0x7FF;
-        record.path = path;
+        record.plan = static_cast<std::uint16_t>(plan);
+        record.path = static_cast<std::uint16_t>(path);
         record.tag = instance != 0 ? static_cast<std::int32_t>(instance & 0x7FFFFFFF) : tag;
         const std::uint32_t who = peer >= 0            ? static_cast<std::uint32_t>(peer)
                                   : peer == any_source ? trace::any_peer
@@ -286,40 +319,6 @@ inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t func
     entry.recorded.store(++thread_->recorded, std::memory_order_release);
 }
 
-inline void Call::follow(std::uint32_t plan) {
-    if (request_ == MPI_REQUEST_NULL) return;
-    trace::RequestEntry* const entry = recorder_->requests().claim(request_);
-    if (!entry) [[unlikely]] {
-        recorder_->count_unfollowed();
-        return;
-    }
-    // After it readers see that this is no other request's any more.
-    std::atomic_thread_fence(std::memory_order_release);
-    entry->ticks.store(made_persistent_ ? 0 : begin_, std::memory_order_relaxed);
-    // Of MPI_Isendrecv the call sends and its request receives, as of MPI_Sendrecv.
-    entry->bytes = receives_ ? received_bytes_ : bytes_;
-    entry->instance = instance_;
-    entry->path = path_;
-    entry->function = function_;
-    entry->communicator = communicator_;
-    entry->peer = receives_ ? received_from_ : peer_;
-    entry->tag = receives_ ? received_tag_ : tag_;
-    entry->persistent = made_persistent_ ? 1 : 0;
-    entry->plan = plan;
-    entry->waited_by.store(0, std::memory_order_relaxed);
-    recorder_->requests().publish(entry, request_);
-}
-
-inline void Call::complete(trace::RequestEntry& entry, std::int32_t peer, std::int32_t tag) {
-    const std::uint64_t begin = entry.ticks.load(std::memory_order_relaxed);
-    if (begin != 0)
-        add(begin, end_, entry.function, entry.communicator, entry.path, entry.plan, entry.bytes, peer, tag,
-            entry.instance, true);
-    entry.waited_by.store(0, std::memory_order_relaxed);
-    if (entry.persistent != 0)
-        entry.ticks.store(0, std::memory_order_relaxed);
-    else
-        recorder_->requests().remove(&entry);
-}
-
 }  // namespace palmette::record
+
+#include "palmette/record/call_requests.hpp"

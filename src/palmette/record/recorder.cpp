@@ -48,8 +48,13 @@ bool ticks_are_tsc = has_invariant_counter();
 
 namespace {
 
-constexpr std::uint32_t most_communicators = 1024, most_aggregates = 4096, most_paths = 4096, most_frames = 1U << 15U,
-                        most_modules = 256, most_threads = 64, most_plans = 2048, most_sends = 1U << 16U;
+constexpr std::uint32_t most_communicators = 1U << 16U, most_aggregates = 4096, most_paths = 4096,
+                        most_frames = 1U << 15U, most_modules = 256, most_threads = 64, most_plans = 2048,
+                        most_sends = 1U << 16U;
+static_assert(most_communicators <= trace::communicator_mask + 1 && most_paths <= 1U << 16U && most_plans <= 1U << 16U,
+              "a record has 16 bits for each");
+/// Of the sums, the last are for those of less detail: of all communicators, and of all places.
+constexpr std::uint32_t most_of_communicators = 3072, most_of_places = 3584;
 /// For clocks: in MPI_Init everybody comes soon, in MPI_Finalize maybe not.
 constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
@@ -114,7 +119,6 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     trace::SectionHeader header{};
     Layout layout((sizeof header + trace::page_bytes - 1) / trace::page_bytes * trace::page_bytes);
     layout.place(header.functions, function_count, sizeof(trace::FunctionName));
-    layout.place(header.communicators, most_communicators, sizeof(trace::CommunicatorEntry));
     layout.place(header.aggregates, most_aggregates, sizeof(trace::Aggregate));
     layout.place(header.paths, most_paths, sizeof(trace::PathEntry));
     layout.place(header.frames, most_frames, sizeof(trace::Frame));
@@ -130,6 +134,11 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
         while (layout.end() + 2 * sizeof(trace::Record) * records <= budget) records *= 2;
     }
     layout.place(header.ring, records, sizeof(trace::Record));
+    // Of address space only: what isn't written to takes no memory, and few programs have many.
+    std::uint32_t communicators = most_communicators;
+    if (const std::string fewer = setting("PALMETTE_FAKE_COMMUNICATORS"); !fewer.empty())  // for tests
+        communicators = std::clamp(static_cast<std::uint32_t>(std::atoi(fewer.c_str())), 4U, most_communicators);
+    layout.place(header.communicators, communicators, sizeof(trace::CommunicatorEntry));
 
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
@@ -360,24 +369,46 @@ void Recorder::leave_thread(ThreadState& thread) {
     delete &thread;
 }
 
-trace::Aggregate& Recorder::make_aggregate(std::uint64_t key) {
+trace::Aggregate& Recorder::coarse_aggregate(std::uint64_t key) {
+    constexpr std::uint64_t of_all_places = std::uint64_t{1} << trace::key_request | trace::function_mask;
+    constexpr std::uint64_t of_one_communicator = std::uint64_t{trace::communicator_mask} << trace::key_communicator;
+    const std::uint64_t parts = key - 1;
+    const std::array<std::pair<std::uint64_t, std::uint32_t>, 3> levels{
+        {{key, most_of_communicators},
+         {(parts & ~of_one_communicator) + 1, most_of_places},
+         {(parts & of_all_places) + 1, section_->aggregates.capacity}}};
+    for (std::size_t level = 0; level < levels.size(); ++level) {
+        const auto [wanted, limit] = levels[level];
+        trace::Aggregate* found = level > 0 ? find_aggregate(wanted) : nullptr;
+        if (!found) found = make_aggregate(wanted, limit);
+        if (!found) continue;
+        if (level == 1 && wanted != key) section_->merged_calls.fetch_add(1, std::memory_order_relaxed);
+        if (level == 2) section_->unaggregated_calls.fetch_add(1, std::memory_order_relaxed);
+        return *found;
+    }
+    section_->unaggregated_calls.fetch_add(1, std::memory_order_relaxed);
+    return aggregates_[0];
+}
+
+trace::Aggregate* Recorder::make_aggregate(std::uint64_t key, std::uint32_t limit) {
+    // None is removed: what is full stays so, and needs no lock.
+    if (section_->aggregates.count.load(std::memory_order_relaxed) >= limit) return nullptr;
     const std::lock_guard lock(mutex_);
-    std::uint64_t at = key * 0x9E3779B97F4A7C15ULL >> 40U;
+    std::uint64_t at = first_slot(key);
     for (std::uint32_t tries = 0; tries < 32; ++tries, ++at) {
         AggregateSlot& slot = aggregate_index_[at % aggregate_slots];
         const std::uint64_t held = slot.key.load(std::memory_order_relaxed);
-        if (held == key) return *slot.entry;  // made by another thread meanwhile
+        if (held == key) return slot.entry;  // made by another thread meanwhile
         if (held != 0) continue;
         const std::uint32_t index = section_->aggregates.count.load(std::memory_order_relaxed);
-        if (index >= section_->aggregates.capacity) break;
+        if (index >= limit) break;
         slot.entry = aggregates_ + index;
         slot.entry->key.store(key, std::memory_order_relaxed);
         section_->aggregates.count.store(index + 1, std::memory_order_release);
         slot.key.store(key, std::memory_order_release);
-        return *slot.entry;
+        return slot.entry;
     }
-    section_->unaggregated_calls.fetch_add(1, std::memory_order_relaxed);
-    return aggregates_[0];
+    return nullptr;
 }
 
 void Recorder::update_clock() {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,6 +78,8 @@ class Recorder {
     /// A session has begun (1) or ended (-1): of a program that never calls MPI_Init, which has no world and no rank.
     /// The last one's end isn't the program's: another may follow.
     void session(int change);
+    /// Whether nothing can be communicated behind the end of the session that is about to end.
+    bool is_last_session() const { return !has_world_ && sessions_.load() == 1; }
     /// Collective over `comm`, of all ranks: finds the nodes' leaders and compares their clocks.
     void synchronize(MPI_Comm comm);
     /// The same again at the end, where all leaders come in time.
@@ -105,6 +108,25 @@ class Recorder {
     void will_make_communicator(MPI_Comm parent, MPI_Comm made);
     void freed_communicator(MPI_Comm comm);
     std::uint64_t next_instance(std::uint16_t communicator);
+    /// The last one hasn't begun after all.
+    void withdraw_instance(std::uint16_t communicator);
+    /// Under which communicator calls are summed: sums of one whose entry was another's before are of none.
+    std::uint32_t summed_as(std::uint32_t communicator) {
+        return reuses_.load(std::memory_order_relaxed) ? summed_if_new(communicator) : communicator;
+    }
+    /// Which blocks of a neighbourhood collective of this rank go to somebody. Local. Valid until `comm` is freed.
+    const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm);
+
+    /// A message that a matching probe has found, and the probe.
+    struct Matched {
+        std::int32_t peer = -1, tag = 0;
+        std::uint16_t communicator = 0;
+        std::uint64_t ticks = 0;
+    };
+    void keep_matched(MPI_Message message, const Matched& what);
+    std::optional<Matched> take_matched(MPI_Message message);
+    /// A cancelled request's message wasn't sent: the record of its call names nobody any more.
+    void withdraw_message(const trace::RequestEntry& request);
 
     /// Forgets what is outstanding: its completions won't be seen.
     void forget_requests() { section_->unfollowed_requests.fetch_add(requests_.clear(), std::memory_order_relaxed); }
@@ -131,13 +153,18 @@ class Recorder {
     }
 
     trace::Aggregate& aggregate(std::uint64_t key) {
-        std::uint64_t at = key * 0x9E3779B97F4A7C15ULL >> 40U;
+        if (trace::Aggregate* const found = find_aggregate(key)) [[likely]]
+            return *found;
+        return coarse_aggregate(key);
+    }
+    trace::Aggregate* find_aggregate(std::uint64_t key) const {
+        std::uint64_t at = first_slot(key);
         for (std::uint32_t tries = 0; tries < 32; ++tries, ++at) {
             const AggregateSlot& slot = aggregate_index_[at % aggregate_slots];
-            if (slot.key.load(std::memory_order_acquire) == key) return *slot.entry;
+            if (slot.key.load(std::memory_order_acquire) == key) return slot.entry;
             if (slot.key.load(std::memory_order_relaxed) == 0) break;
         }
-        return make_aggregate(key);
+        return nullptr;
     }
     template <class Value>
     void add(trace::Shared<Value>& counter, Value value) {
@@ -174,7 +201,13 @@ class Recorder {
         trace::Aggregate* entry = nullptr;
     };
     static constexpr std::uint32_t aggregate_slots = 8192;
-    trace::Aggregate& make_aggregate(std::uint64_t key);
+    static std::uint64_t first_slot(std::uint64_t key) { return key * 0x9E3779B97F4A7C15ULL >> 40U; }
+    /// A new one; where there is no place for it, one of less detail.
+    trace::Aggregate& coarse_aggregate(std::uint64_t key);
+    trace::Aggregate* make_aggregate(std::uint64_t key, std::uint32_t limit);
+    std::uint32_t summed_if_new(std::uint32_t communicator);
+    std::optional<std::uint16_t> new_communicator();
+    void is_known_as(MPI_Comm comm, std::uint16_t index, std::uint64_t id);
     std::vector<AggregateSlot> aggregate_index_ = std::vector<AggregateSlot>(aggregate_slots);
     trace::Aggregate* aggregates_ = nullptr;
     bool concurrent_ = false;
@@ -193,10 +226,16 @@ class Recorder {
     std::vector<std::uint32_t> free_threads_;
     std::atomic<std::uint64_t> generation_{1};
     struct Known {
-        std::uint16_t index = 0;
+        std::uint16_t index = 0;  ///< 0: there was no entry for it
+        std::uint64_t id = 0;
         std::uint64_t children = 0;
+        std::optional<std::vector<std::uint32_t>> blocks_to_neighbours;
     };
     std::unordered_map<std::uint64_t, Known> communicators_;
+    std::uint64_t communicators_made_ = 0;
+    std::deque<std::uint16_t> freed_communicators_;  ///< entries, those that were freed first first
+    std::atomic<bool> reuses_{false};                ///< entries of freed communicators
+    std::unordered_map<std::uint64_t, Matched> matched_;
 };
 
 }  // namespace palmette::record

@@ -1,6 +1,9 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "palmette/base/hash.hpp"
+#include "palmette/matrix/blocks.hpp"
 #include "palmette/record/recorder.hpp"
 
 namespace palmette::record {
@@ -36,13 +39,34 @@ std::uint64_t Recorder::leader(MPI_Comm comm) const {
     return has_world_ ? static_cast<std::uint64_t>(leader_of(comm)) : 0;
 }
 
-std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
+std::optional<std::uint16_t> Recorder::new_communicator() {
     const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
-    if (index >= section_->communicators.capacity) {
-        communicators_[trace::handle_word(comm)] = {};  // so that it isn't asked about at each call
+    if (index < section_->communicators.capacity) return static_cast<std::uint16_t>(index);
+    if (freed_communicators_.empty()) {
+        section_->unnumbered_communicators.fetch_add(1, std::memory_order_relaxed);
+        return std::nullopt;
+    }
+    const std::uint16_t freed = freed_communicators_.front();
+    freed_communicators_.pop_front();
+    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[freed];
+    entry.collectives.store(0, std::memory_order_relaxed);
+    entry.since_ticks.store(now(), std::memory_order_release);
+    reuses_.store(true, std::memory_order_relaxed);
+    return freed;
+}
+
+std::uint32_t Recorder::summed_if_new(std::uint32_t communicator) {
+    const auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[communicator];
+    return entry.since_ticks.load(std::memory_order_relaxed) == 0 ? communicator : 0;
+}
+
+std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
+    const std::optional<std::uint16_t> index = new_communicator();
+    if (!index) {
+        is_known_as(comm, 0, id);  // so that it isn't asked about at each call
         return 0;
     }
-    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[index];
+    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[*index];
     entry.id = id;
     // Of an inter-communicator peers and roots are of the other group: nobody is named by them.
     int inter = 0;
@@ -53,10 +77,16 @@ std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
         PMPI_Comm_rank(comm, &entry.rank);
         PMPI_Comm_size(comm, &entry.size);
     }
-    section_->communicators.count.store(index + 1, std::memory_order_release);
-    communicators_[trace::handle_word(comm)] = {static_cast<std::uint16_t>(index), 0};
+    is_known_as(comm, *index, id);
+    return *index;
+}
+
+void Recorder::is_known_as(MPI_Comm comm, std::uint16_t index, std::uint64_t id) {
+    ++communicators_made_;
+    trace::Shared<std::uint32_t>& count = section_->communicators.count;
+    count.store(std::max(count.load(std::memory_order_relaxed), index + 1U), std::memory_order_release);
+    communicators_[trace::handle_word(comm)] = {.index = index, .id = id, .children = 0, .blocks_to_neighbours = {}};
     generation_.fetch_add(1, std::memory_order_acq_rel);
-    return static_cast<std::uint16_t>(index);
 }
 
 std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
@@ -85,7 +115,7 @@ void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<i
     std::uint64_t parent_id = 0;
     std::uint64_t order = 0;
     if (const auto known = communicators_.find(trace::handle_word(parent)); known != communicators_.end()) {
-        parent_id = table<trace::CommunicatorEntry>(section_->communicators)[known->second.index].id;
+        parent_id = known->second.id;
         // Only some ranks of the parent make a group's communicator: it has no place in the order of the others.
         if (!tag_of_group) order = ++known->second.children;
     }
@@ -96,29 +126,81 @@ void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<i
         order = hashed(5, static_cast<std::uint64_t>(*tag_of_group), static_cast<std::uint64_t>(size));
     }
     // Without a world nothing tells alike on all ranks which communicator it is: it is this process's alone.
-    if (!has_world_) parent_id = hashed(6, static_cast<std::uint64_t>(getpid()), section_->communicators.count.load());
+    if (!has_world_) parent_id = hashed(6, static_cast<std::uint64_t>(getpid()), communicators_made_);
     add_communicator(made, hashed(parent_id, order, leader(made)));
 }
 
 void Recorder::will_make_communicator(MPI_Comm parent, MPI_Comm made) {
     const std::lock_guard lock(mutex_);
     const auto known = communicators_.find(trace::handle_word(parent));
-    const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
-    if (known == communicators_.end() || index >= section_->communicators.capacity) return;
+    if (known == communicators_.end()) return;
     auto* const entries = table<trace::CommunicatorEntry>(section_->communicators);
     const trace::CommunicatorEntry& like = entries[known->second.index];
-    entries[index].id = hashed(like.id, ++known->second.children, leader(parent));
-    entries[index].rank = like.rank;
-    entries[index].size = like.size;
-    section_->communicators.count.store(index + 1, std::memory_order_release);
-    communicators_[trace::handle_word(made)] = {static_cast<std::uint16_t>(index), 0};
-    generation_.fetch_add(1, std::memory_order_acq_rel);
+    const std::uint64_t id = hashed(known->second.id, ++known->second.children, leader(parent));
+    const std::optional<std::uint16_t> index = new_communicator();
+    if (!index) {
+        is_known_as(made, 0, id);
+        return;
+    }
+    entries[*index].id = id;
+    entries[*index].rank = like.rank;
+    entries[*index].size = like.size;
+    is_known_as(made, *index, id);
 }
 
 void Recorder::freed_communicator(MPI_Comm comm) {
     const std::lock_guard lock(mutex_);
-    communicators_.erase(trace::handle_word(comm));
+    const auto known = communicators_.find(trace::handle_word(comm));
+    if (known == communicators_.end()) return;
+    if (known->second.index != 0) freed_communicators_.push_back(known->second.index);
+    communicators_.erase(known);
     generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+const std::vector<std::uint32_t>* Recorder::blocks_to_neighbours(MPI_Comm comm) {
+    const std::lock_guard lock(mutex_);
+    const auto known = communicators_.find(trace::handle_word(comm));
+    if (known == communicators_.end()) return nullptr;
+    std::optional<std::vector<std::uint32_t>>& blocks = known->second.blocks_to_neighbours;
+    if (!blocks) {
+        blocks.emplace();
+        std::uint32_t block = 0;
+        for (const int destination : matrix::destinations_of(comm)) {
+            if (destination != MPI_PROC_NULL) blocks->push_back(block);
+            ++block;
+        }
+    }
+    return &*blocks;
+}
+
+void Recorder::keep_matched(MPI_Message message, const Matched& what) {
+    const std::lock_guard lock(mutex_);
+    matched_[trace::handle_word(message)] = what;
+}
+
+std::optional<Recorder::Matched> Recorder::take_matched(MPI_Message message) {
+    const std::lock_guard lock(mutex_);
+    const auto found = matched_.find(trace::handle_word(message));
+    if (found == matched_.end()) return std::nullopt;
+    const Matched what = found->second;
+    matched_.erase(found);
+    return what;
+}
+
+void Recorder::withdraw_message(const trace::RequestEntry& request) {
+    if (request.maker == 0 || request.maker > section_->threads.count.load()) return;
+    const trace::ThreadEntry& thread = table<trace::ThreadEntry>(section_->threads)[request.maker - 1];
+    const std::uint64_t recorded = thread.recorded.load(std::memory_order_relaxed);
+    const std::uint32_t since = static_cast<std::uint32_t>(recorded) - request.made_record;
+    // None, or it is overwritten.
+    if (since == 0 || since > thread.ring_capacity) return;
+    trace::Record& record = table<trace::Record>(section_->ring)[thread.ring_first + (recorded - since) % thread.ring_capacity];
+    if (record.function == request.function && record.is_request == 0) record.bytes_and_peer |= trace::no_peer;
+}
+
+void Recorder::withdraw_instance(std::uint16_t communicator) {
+    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[communicator];
+    add(entry.collectives, ~std::uint64_t{0});
 }
 
 std::uint64_t Recorder::next_instance(std::uint16_t communicator) {

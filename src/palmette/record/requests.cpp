@@ -33,7 +33,7 @@ std::uint64_t RequestTable::clear() {
         const std::uint64_t handle = handles_[i].load(std::memory_order_acquire);
         if (handle == 0 || handle == claimed) continue;
         if (entries_[i].ticks.exchange(0, std::memory_order_relaxed) != 0) ++count;
-        if (entries_[i].persistent == 0) handles_[i].store(0, std::memory_order_release);
+        if (entries_[i].persistent == trace::Persistent::no) handles_[i].store(0, std::memory_order_release);
     }
     return count;
 }

@@ -51,6 +51,19 @@ class RequestTable {
         return nullptr;
     }
     void remove(trace::RequestEntry* entry) { handle_of(entry).store(0, std::memory_order_release); }
+    /// `use(entry)` with each that has been started and isn't complete.
+    template <class Use>
+    void for_each_started(Use use) {
+        for (std::uint32_t i = 0; i < capacity; ++i) {
+            if (i % ways == 0 && (used_[i / ways / 64].load(std::memory_order_relaxed) >> i / ways % 64 & 1U) == 0) {
+                i += ways - 1;
+                continue;
+            }
+            const std::uint64_t handle = handles_[i].load(std::memory_order_acquire);
+            if (handle != 0 && handle != claimed && entries_[i].ticks.load(std::memory_order_relaxed) != 0)
+                use(entries_[i]);
+        }
+    }
     /// Forgets what is outstanding; persistent requests are inactive from then on. How many there were.
     std::uint64_t clear();
     void set_concurrent(bool concurrent) { concurrent_ = concurrent; }

@@ -15,6 +15,8 @@ inline int peer_of(int rank) { return rank == MPI_ANY_SOURCE ? -2 : rank < 0 ? -
 
 /// False for the values that ranks pass which take no part on their side of an inter-communicator.
 inline bool is_rank(int root) { return root >= 0; }
+/// The same, but that the root itself does.
+inline bool takes_part(int root) { return root >= 0 || root == MPI_ROOT; }
 
 inline void know_world() {
 #if !defined(PALMETTE_ABI_SMPI)
@@ -39,6 +41,10 @@ inline void aborting() {
 }
 inline void session_begun() {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->session(1);
+}
+inline bool ends_last_session() {
+    Recorder* const current = recorder.load(std::memory_order_acquire);
+    return current && current->is_last_session();
 }
 inline void session_ended() {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->session(-1);
@@ -70,7 +76,14 @@ inline const MPI_Status* filled(const MPI_Status* status) { return status == MPI
 inline const MPI_Status* filled_list(const MPI_Status* statuses) {
     return statuses == MPI_STATUSES_IGNORE ? nullptr : statuses;
 }
-inline const MPI_Status* at(const MPI_Status* statuses, int i) { return statuses ? statuses + i : nullptr; }
+inline const MPI_Status* at(const MPI_Status* statuses, int i) { return statuses && i >= 0 ? statuses + i : nullptr; }
+/// Where `i` stands among the indices that a call has filled in; -1: nowhere, or it hasn't filled in any.
+template <class IndexAt>
+int position_of(int i, int outcount, int count, IndexAt index_at) {
+    for (int k = 0; k < outcount && k < count; ++k)
+        if (index_at(k) == i) return k;
+    return -1;
+}
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 /// The same of Fortran's integers.
@@ -83,14 +96,13 @@ class FortranRequests {
   private:
     const MPI_Fint* list_;
 };
-/// Types that are asked for only where something is sent: in place there may be nothing behind the list.
-class FortranTypes {
+class FortranMessage {
   public:
-    explicit FortranTypes(const MPI_Fint* list) : list_(list) {}
-    MPI_Datatype operator[](int i) const { return PMPI_Type_f2c(list_[i]); }
+    explicit FortranMessage(const MPI_Fint* message) : message_(message) {}
+    MPI_Message operator*() const { return PMPI_Message_f2c(*message_); }
 
   private:
-    const MPI_Fint* list_;
+    const MPI_Fint* message_;
 };
 using interpose::fortran::first_index;
 /// Fortran's statuses lie in memory as C's do.
@@ -99,10 +111,11 @@ inline const MPI_Status* filled_fortran(const MPI_Fint* status) {
 }
 #endif
 
-/// Whether Fortran's `ierror`, an INTEGER, says so; it may be left out.
-inline bool succeeded(interpose::Word error) {
+/// What Fortran's `ierror` says, an INTEGER that may be left out.
+inline int code_of(interpose::Word error) {
     const auto* const code = reinterpret_cast<const int*>(error);
-    return code == nullptr || *code == MPI_SUCCESS;
+    return code ? *code : MPI_SUCCESS;
 }
+inline bool succeeded(interpose::Word error) { return code_of(error) == MPI_SUCCESS; }
 
 }  // namespace palmette::record

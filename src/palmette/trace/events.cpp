@@ -20,7 +20,7 @@ std::string plain_name(std::string_view function) {
     return name;
 }
 
-constexpr std::array<std::pair<std::string_view, Kind>, 30> kinds{{
+constexpr std::array<std::pair<std::string_view, Kind>, 32> kinds{{
     {"barrier", Kind::barrier},
     {"allgather", Kind::all_to_all},
     {"allgatherv", Kind::all_to_all},
@@ -42,10 +42,12 @@ constexpr std::array<std::pair<std::string_view, Kind>, 30> kinds{{
     {"ssend", Kind::send},
     {"rsend", Kind::send},
     {"bsend", Kind::send},
+    {"psend", Kind::send},
     {"sendrecv", Kind::send},
     {"sendrecv_replace", Kind::send},
     {"recv", Kind::receive},
     {"mrecv", Kind::receive},
+    {"precv", Kind::receive},
     {"wait", Kind::wait},
     {"waitall", Kind::wait},
     {"waitany", Kind::wait},
@@ -89,6 +91,7 @@ std::int64_t common(const TraceFile& file, std::int64_t real_ns) {
 /// What the numbers in one process's records mean for the whole job.
 struct Meanings {
     std::vector<std::uint32_t> functions, paths, communicators, plans;
+    std::vector<std::uint64_t> since_ticks;  ///< by communicator: what began before was on another one
     std::vector<char> numbered;  ///< by function: its tag is an instance
     std::uint64_t first_ticks = 0;
     std::int64_t first_ns = 0;
@@ -124,6 +127,8 @@ class RingReader : public EventReader {
         event.is_request = record.is_request != 0;
         event.path = number(means.paths, record.path);
         event.communicator = number(means.communicators, record.communicator);
+        if (event.communicator != 0 && record.begin_ticks < means.since_ticks[record.communicator])
+            event.communicator = 0;
         event.plan = number(means.plans, record.plan);
         event.bytes = record.bytes_and_peer >> 24U;
         const auto who = static_cast<std::uint32_t>(record.bytes_and_peer & 0xFFFFFFU);
@@ -186,6 +191,7 @@ class Reader {
             if (made) out_.paths.push_back(std::move(text));
             paths.push_back(index);
         }
+        auto numbers = std::make_shared<Meanings>();
         std::vector<std::uint32_t> communicators;
         for (const CommunicatorInfo& one : info.communicators) {
             const auto [index, made] = communicators_.of(one.id);
@@ -195,6 +201,7 @@ class Reader {
                 out_.communicators.back().size = one.size;
             }
             communicators.push_back(index);
+            numbers->since_ticks.push_back(one.since_ticks);
             // Alone there is nobody to wait for.
             if (index == 0 || one.size < 2 || one.rank < 0 || one.rank >= one.size ||
                 one.rank >= std::max(info.size, most_ranks))
@@ -217,7 +224,6 @@ class Reader {
                 traced.sends.push_back(
                     {send.peer, static_cast<double>(send.messages) / calls, static_cast<double>(send.bytes) / calls});
         }
-        auto numbers = std::make_shared<Meanings>();
         numbers->functions = std::move(functions);
         numbers->paths = std::move(paths);
         numbers->communicators = std::move(communicators);
@@ -228,10 +234,26 @@ class Reader {
         numbers->first_ns = info.begin_real_ns;
         numbers->tick_ns = info.tick_s * 1e9;
         numbers->file = file;
+        const std::shared_ptr<const Meanings> means = numbers;
         for (const SectionReader::Ring& ring : section.rings()) {
             TracedThread& thread = process.threads.emplace_back();
             thread.dropped = ring.begin;
-            if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, numbers);
+            if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, means);
+        }
+        for (const RequestInfo& request : info.outstanding) {
+            if (request.maker == 0 || request.maker > process.threads.size()) continue;
+            Event& event = process.threads[request.maker - 1].outstanding.emplace_back();
+            event.begin_ns = common(file, request.begin_real_ns);
+            event.end_ns = std::max(event.begin_ns, process.end_ns);
+            event.function = static_cast<std::uint16_t>(functions_.of(request.function).first);
+            event.is_request = true;
+            event.path = request.path < means->paths.size() ? means->paths[request.path] : 0;
+            if (request.communicator < means->communicators.size())
+                event.communicator = means->communicators[request.communicator];
+            event.bytes = request.bytes;
+            event.peer = request.peer;
+            event.tag = request.tag;
+            event.instance = request.instance;
         }
     }
 

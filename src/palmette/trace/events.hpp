@@ -82,7 +82,8 @@ struct TracedThread {
     std::vector<Event> events;
     std::shared_ptr<const EventReader> reader;  ///< of those that lie in a file; behind `events`
 
-    std::uint64_t dropped = 0;  ///< calls of which only sums remain
+    std::uint64_t dropped = 0;       ///< calls of which only sums remain
+    std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
 
     /// From when on all is there; the least number where there is no event.
     std::int64_t first_ns() const {

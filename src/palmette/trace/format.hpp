@@ -10,7 +10,7 @@
 namespace palmette::trace {
 
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
-inline constexpr std::uint32_t format_version = 2;
+inline constexpr std::uint32_t format_version = 3;
 inline constexpr std::size_t page_bytes = 4096;
 /// Of sections in the file: the largest page that a system maps files by, on arm64.
 inline constexpr std::size_t section_alignment = 65536;
@@ -83,7 +83,9 @@ struct SectionHeader {
     Table plans;                                  ///< PlanEntry: entry 0 is unused
     Table sends;                                  ///< PlanSend
     Shared<std::uint64_t> unpathed_calls;         ///< calls whose path found no place in the tables
-    Shared<std::uint64_t> unaggregated_calls;     ///< calls whose aggregate found none: counted in entry 0
+    Shared<std::uint64_t> unaggregated_calls;     ///< calls whose sum found none: in one of their function, or entry 0
+    Shared<std::uint64_t> merged_calls;           ///< calls in a sum of several communicators, for want of one of theirs
+    Shared<std::uint64_t> unnumbered_communicators;  ///< for which there was no entry: their calls are of none
     Shared<std::uint64_t> threadless_calls;       ///< calls of threads for which there was no entry: recorded nowhere
     Shared<std::uint64_t> unfollowed_requests;    ///< requests for which there was no entry
     Shared<std::uint64_t> unplanned_calls;        ///< served calls whose plan found no entry
@@ -104,19 +106,21 @@ struct FunctionName {
     std::array<char, 48> name;
 };
 
-/// Names a communicator alike on all of its ranks: the parent's id and the order of creation, hashed.
+/// Names a communicator alike on all of its ranks: the parent's id and the order of creation, hashed. When all entries
+/// are taken, new communicators get those of freed ones, the one that was freed first first.
 struct CommunicatorEntry {
     std::uint64_t id;
     std::int32_t rank;
     std::int32_t size;
     Shared<std::uint64_t> collectives;  ///< begun on it by this rank, so that instances can be matched
+    Shared<std::uint64_t> since_ticks;  ///< what began before is another one's, which is forgotten; 0: there was none
 };
 
 inline constexpr std::size_t histogram_bins = 28;
 
 /// The parts of an aggregate's key, above the function's 10 bits.
-inline constexpr unsigned key_size_class = 10, key_communicator = 16, key_request = 26, key_path = 32;
-inline constexpr std::uint32_t function_mask = 0x3FF, communicator_mask = 0x3FF;
+inline constexpr unsigned key_size_class = 10, key_communicator = 16, key_path = 32, key_request = 60;
+inline constexpr std::uint32_t function_mask = 0x3FF, communicator_mask = 0xFFFF, path_mask = 0xFFFFFFF;
 
 /// All calls of one (function, call path, communicator, size class), or all requests that they made: their time is that
 /// from the start to the call that completed them. Bin i counts calls of 2^(i+4) to 2^(i+5) ticks.
@@ -164,6 +168,12 @@ struct OpenCall {
     Shared<std::int32_t> receives_from;  ///< of MPI_Sendrecv, whose peer gets its message; -1: none, -2: any
 };
 
+enum class Persistent : std::uint32_t {
+    no,
+    sends,    ///< or takes part in a collective: bytes are sent when it is started
+    receives  ///< what it says of bytes is nothing that this rank sends
+};
+
 /// A request that was started and isn't complete, or a persistent one that isn't freed.
 struct RequestEntry {
     Shared<std::uint64_t> ticks;  ///< of its start; 0: a persistent one that isn't started
@@ -172,9 +182,11 @@ struct RequestEntry {
     std::uint32_t path;
     std::uint16_t function, communicator;
     std::int32_t peer, tag;
-    std::uint32_t persistent, plan;
+    Persistent persistent;
+    std::uint32_t plan;
     Shared<std::uint32_t> waited_by;  ///< number of the thread that waits for it, + 1; 0: none does
-    std::array<char, 12> unused;
+    Shared<std::uint32_t> cancelled;  ///< 1: the program has asked for that
+    std::uint32_t maker, made_record;  ///< number of the thread that made it, and its record's number, lower 32 bits
 };
 static_assert(sizeof(RequestEntry) == 64);
 
@@ -214,8 +226,8 @@ static_assert(sizeof(ThreadEntry) == 128);
 struct Record {
     std::uint64_t begin_ticks;
     std::uint32_t duration;
-    std::uint32_t function : 10, communicator : 10, is_request : 1, plan : 11;  ///< plan 0: not served
-    std::uint32_t path;
+    std::uint32_t function : 10, is_request : 1, unused : 5, communicator : 16;
+    std::uint16_t path, plan;      ///< plan 0: not served
     std::int32_t tag;              ///< of a collective: the lower 31 bits of its instance
     std::uint64_t bytes_and_peer;  ///< bytes << 24 | rank in the communicator or root, no_peer or any_peer
 };

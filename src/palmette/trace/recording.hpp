@@ -15,6 +15,7 @@ struct CommunicatorInfo {
     std::uint64_t id = 0;
     std::int32_t rank = -1, size = 0;
     std::uint64_t collectives = 0;  ///< begun on it by this process
+    std::uint64_t since_ticks = 0;  ///< its place was a freed one's, whose calls began before; 0: it wasn't
 };
 
 struct FrameInfo {
@@ -58,6 +59,7 @@ struct RequestInfo {
     std::uint64_t bytes = 0, instance = 0;
     std::int32_t peer = -1, tag = 0;
     std::uint32_t waited_by = 0;  ///< number of the thread that waits for it; 0: none
+    std::uint32_t maker = 0;      ///< number of the thread that made it
 };
 
 /// What all calls by a plan have sent to one rank.
@@ -106,7 +108,10 @@ struct ProcessInfo {
     std::int64_t begin_real_ns = 0, last_real_ns = 0;
     std::uint64_t calls = 0;         ///< that have ended
     std::uint64_t dropped = 0;       ///< of them, those that the ring has no record of any more
-    std::uint64_t unaggregated = 0;  ///< of them, those that are in aggregate 0
+    std::uint64_t unaggregated = 0;  ///< of them, those whose sum doesn't tell from where they came, or of what function
+    std::uint64_t merged = 0;        ///< of them, those whose sum doesn't tell on which communicator they were
+    std::uint64_t unnumbered = 0;    ///< communicators whose calls are of none
+    std::uint64_t reused = 0;        ///< communicators in the place of a freed one, whose records are of none
     std::uint64_t unpathed = 0;
     std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;

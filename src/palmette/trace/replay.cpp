@@ -53,6 +53,7 @@ class Replayer {
         for (std::size_t t = 0; t < threads_.size(); ++t) {
             Thread& thread = threads_[t];
             for (std::size_t i = 0; i < thread.size; ++i) gather(thread.traced->at(i), thread);
+            for (const Event& event : thread.traced->outstanding) gather(event, thread);
         }
         roles_.restart();
         gatherings_.for_each([&](std::uint32_t communicator, Gathering& one) {
@@ -111,7 +112,6 @@ class Replayer {
     }
 
     // --- Running it ---
-
     void advance(std::int32_t number) {
         Thread& thread = threads_[static_cast<std::size_t>(number)];
         thread.blocked = false;
@@ -217,6 +217,7 @@ class Replayer {
     /// Whether all that the call waits for has begun.
     bool resolve(Thread& thread, std::int32_t number) {
         for (; thread.part <= thread.requests.size(); ++thread.part) {
+            if (thread.part > 0 && roles_.lets_go(thread.call)) continue;
             const Event& part = thread.part == 0 ? thread.call : thread.requests[thread.part - 1];
             const Dependency found = roles_.is_collective_event(part)
                                          ? on_collective(part, thread.keys[thread.part], thread, number)
@@ -392,7 +393,6 @@ class Replayer {
     }
 
     // --- Results ---
-
     double since(std::int64_t time_ns) const { return static_cast<double>(time_ns - begin_ns_) * ns; }
     /// After the last call of a process that hasn't recorded its end.
     double rest_s(const Thread& thread) const {

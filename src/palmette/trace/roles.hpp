@@ -17,22 +17,26 @@ namespace palmette::trace {
 class Roles {
   public:
     struct Traits {
-        bool nonblocking, sends_and_receives, ends, persistent, synchronous;
+        bool nonblocking, sends_and_receives, ends, persistent, synchronous, partitioned, lets_go;
     };
 
     explicit Roles(const Trace& trace) : trace_(trace) {
         for (const std::string& name : trace.functions) {
             const bool persistent = name.find("_init") != std::string::npos;
             traits_.push_back(
-                {.nonblocking = name.starts_with("MPI_I") || persistent,
+                {.nonblocking = name.starts_with("MPI_I") || persistent || name.starts_with("MPI_Mrecv"),
                  .sends_and_receives = name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
                  .ends = name == "MPI_Finalize",
                  .persistent = persistent,
-                 .synchronous = name.starts_with("MPI_Ssend") || name.starts_with("MPI_Issend")});
+                 .synchronous = name.starts_with("MPI_Ssend") || name.starts_with("MPI_Issend"),
+                 .partitioned = name.starts_with("MPI_Psend") || name.starts_with("MPI_Precv"),
+                 .lets_go = name == "MPI_Request_free" || name == "MPI_Finalize" || name == "MPI_Session_finalize"});
         }
     }
 
     const Traits& traits(const Event& event) const { return traits_[event.function]; }
+    /// Whether a call only tells that the requests in front of it won't be completed: it doesn't wait for them.
+    bool lets_go(const Event& call) const { return traits(call).lets_go; }
     Kind kind(const Event& event) const { return trace_.kinds[event.function]; }
 
     /// Whether an event stands for a collective: the call, or the request of a nonblocking one.
@@ -52,7 +56,8 @@ class Roles {
     /// Whether an event is a message from its begin on: the call, but of persistent ones the request of each start. A
     /// send whose request is freed is never completed, and arrives.
     bool begins_send(const Event& event) const { return event.is_request == traits(event).persistent; }
-    /// Whether an event ends with its message: the call, or the request of a nonblocking one.
+    /// Whether an event ends with its message: the call, or the request of a nonblocking one; of a matched receive its
+    /// request, which begins with the probe.
     bool completes(const Event& event) const { return event.is_request == traits(event).nonblocking; }
 
     /// The channel of a message that an event has sent or received; null: it is none, or the event stands for another
@@ -64,8 +69,10 @@ class Roles {
         if (is != wanted || (!both && !is_moment)) return nullptr;
         const std::int32_t other = process_of(event.communicator, event.peer);
         if (other < 0) return nullptr;
-        channel_ = wanted == Kind::send ? Channel{event.communicator, process, other, event.tag}
-                                        : Channel{event.communicator, other, process, event.tag};
+        // Partitioned messages match among themselves.
+        const std::int32_t tag = traits(event).partitioned ? ~event.tag : event.tag;
+        channel_ = wanted == Kind::send ? Channel{event.communicator, process, other, tag}
+                                        : Channel{event.communicator, other, process, tag};
         return &channel_;
     }
 

@@ -122,6 +122,8 @@ class SectionReader {
         out.records_calls = header_.records_calls != 0;
         read_clock(out);
         out.unaggregated = header_.unaggregated_calls.load();
+        out.merged = header_.merged_calls.load();
+        out.unnumbered = header_.unnumbered_communicators.load();
         out.unpathed = header_.unpathed_calls.load();
         out.threadless = header_.threadless_calls.load();
         out.unfollowed = header_.unfollowed_requests.load();
@@ -134,9 +136,12 @@ class SectionReader {
         out.unwound = header_.unwound_calls.load();
         out.unwinding_s = static_cast<double>(header_.unwinding_ticks.load()) * out.tick_s;
         const auto* const communicators = entries<CommunicatorEntry>(header_.communicators);
-        for (std::uint32_t i = 0; i < used(header_.communicators); ++i)
-            out.communicators.push_back({communicators[i].id, communicators[i].rank, communicators[i].size,
-                                         communicators[i].collectives.load(std::memory_order_relaxed)});
+        for (std::uint32_t i = 0; i < used(header_.communicators); ++i) {
+            const CommunicatorEntry& one = communicators[i];
+            out.communicators.push_back(
+                {one.id, one.rank, one.size, one.collectives.load(std::memory_order_relaxed), one.since_ticks.load()});
+            if (out.communicators.back().since_ticks != 0) ++out.reused;
+        }
         read_threads(out);
         read_requests(out);
         if (with_tables) {
@@ -200,7 +205,7 @@ class SectionReader {
         call.is_request = from.is_request != 0;
         call.path = from.path;
         call.plan = from.plan;
-        call.communicator = from.communicator;
+        call.communicator = communicator_of(from);
         call.bytes = from.bytes_and_peer >> 24U;
         const auto who = static_cast<std::uint32_t>(from.bytes_and_peer & 0xFFFFFFU);
         call.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
@@ -210,6 +215,13 @@ class SectionReader {
             call.tag = from.tag;
         call.thread = thread;
         return call;
+    }
+
+    /// 0 where the entry has become another communicator's since.
+    std::uint16_t communicator_of(const Record& record) const {
+        if (record.communicator >= used(header_.communicators)) return 0;
+        const auto& entry = entries<CommunicatorEntry>(header_.communicators)[record.communicator];
+        return record.begin_ticks < entry.since_ticks.load(std::memory_order_relaxed) ? 0 : record.communicator;
     }
 
     template <class Entry>
@@ -273,6 +285,7 @@ class SectionReader {
             request.peer = from.peer;
             request.tag = from.tag;
             request.waited_by = from.waited_by.load(std::memory_order_relaxed);
+            request.maker = from.maker;
             // It may have completed meanwhile, and another one begun.
             std::atomic_thread_fence(std::memory_order_acquire);
             if (handles[i].load(std::memory_order_relaxed) == handle) out.outstanding.push_back(std::move(request));
@@ -349,7 +362,7 @@ class SectionReader {
                 sum.function = function(static_cast<std::uint32_t>(key & function_mask));
                 sum.communicator = static_cast<std::uint16_t>(key >> key_communicator & communicator_mask);
                 sum.is_request = (key >> key_request & 1U) != 0;
-                sum.path = static_cast<std::uint32_t>(key >> key_path);
+                sum.path = static_cast<std::uint32_t>(key >> key_path & path_mask);
             } else {
                 sum.function = "others";
             }

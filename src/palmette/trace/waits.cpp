@@ -36,8 +36,10 @@ class Analysis {
 
     Waits run() {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
-            for (const TracedThread& thread : trace_.processes[p].threads)
+            for (const TracedThread& thread : trace_.processes[p].threads) {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
+                for (const Event& event : thread.outstanding) gather(event, static_cast<std::int32_t>(p));
+            }
         roles_.restart();
         span();
         instances_.for_each([](std::uint32_t, Instance& instance) { instance.order_scan(); });
@@ -147,7 +149,7 @@ class Analysis {
             take(event);
             for (const Event& request : requests) take(request);
             // Testing doesn't wait.
-            if (roles_.kind(event) == Kind::test) worst.seconds = 0;
+            if (roles_.kind(event) == Kind::test || roles_.lets_go(event)) worst.seconds = 0;
             requests.clear();
             if (event.begin_ns >= window_ns_) add(event, process, worst);
         });
@@ -200,7 +202,7 @@ class Analysis {
                 roles_.channel_of(message, process, Kind::receive, roles_.completes(message))) {
             const Message* const send =
                 counterpart(traffic(*channel), &Traffic::receives, message.begin_ns, from_end(*channel));
-            const bool is_judged = call.begin_ns >= window_ns_;
+            const bool is_judged = call.begin_ns >= window_ns_ && !roles_.lets_go(call);
             if (!send) {
                 if (is_judged) ++out_.unmatched_messages;
                 return wait;
@@ -262,6 +264,7 @@ class Analysis {
         const double seconds = static_cast<double>(event.end_ns - event.begin_ns) * ns;
         const double rest = std::max(0.0, seconds - wait.seconds);
         ++row.split.calls;
+        row.split.bytes += event.bytes;
         row.split.seconds += seconds;
         row.split.waiting_s += wait.seconds;
         double completion = 0;
@@ -275,6 +278,7 @@ class Analysis {
         row.split.bound_s += bound;
         row.split.excess_s += rest - completion - bound;
         row.longest_wait_s = std::max(row.longest_wait_s, wait.seconds);
+        row.longest_s = std::max(row.longest_s, seconds);
         if (observer_) observer_->call(event, process, wait.seconds, wait.seconds > 0 ? wait.process : -1);
         if (wait.seconds <= 0 || wait.process < 0 || wait.process == process) return;
         Cause& cause = causes_[{event.function, event.path, wait.process}];
@@ -360,6 +364,7 @@ class Analysis {
 
 void Split::add(const Split& other) {
     calls += other.calls;
+    bytes += other.bytes;
     seconds += other.seconds;
     waiting_s += other.waiting_s;
     bound_s += other.bound_s;

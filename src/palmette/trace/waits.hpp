@@ -17,6 +17,7 @@ namespace palmette::trace {
 /// Where the time of calls went: the four add up to it.
 struct Split {
     std::uint64_t calls = 0;
+    std::uint64_t bytes = 0;
     double seconds = 0;
     double waiting_s = 0;     ///< for a rank that came late
     double bound_s = 0;       ///< of the rest, what physics needs at least, where that is known
@@ -31,7 +32,7 @@ struct Row {
     std::uint32_t function = 0, path = 0;
     std::int32_t process = 0;
     Split split;
-    double longest_wait_s = 0;
+    double longest_wait_s = 0, longest_s = 0;
 };
 
 /// Waiting of all ranks together at calls of one place, because of one late rank.

@@ -203,6 +203,26 @@ TEST(Recording, holds_the_last_calls_one_by_one) {
     EXPECT_TRUE(Recording::calls_of(Recorded().write(), 1).empty());
 }
 
+TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_become_anothers) {
+    Recorded recorded;
+    auto* const section = recorded.bytes().data() + page_bytes;
+    const auto& header = *reinterpret_cast<SectionHeader*>(section);
+    auto* const communicators = reinterpret_cast<CommunicatorEntry*>(section + header.communicators.offset);
+    communicators[1].since_ticks.store(1400);  // of the calls at 1200, 1300, 1400 and 1500
+    const std::string path = recorded.write();
+    const Recording found = Recording::read(path, true);
+    EXPECT_EQ(found.processes[0].reused, 1U);
+    std::vector<int> on;
+    for (const CallInfo& call : Recording::calls_of(path, 0)) on.push_back(call.communicator);
+    EXPECT_EQ(on, (std::vector<int>{0, 0, 1, 1}));
+    TraceFile file;
+    file.path = path;
+    const Trace trace = read_trace({file});
+    std::vector<std::uint32_t> also;
+    trace.processes[0].threads[0].for_each([&](const Event& event) { also.push_back(event.communicator); });
+    EXPECT_EQ(also, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+}
+
 TEST(Recording, knows_collectives_by_their_names) {
     for (const char* name : {"MPI_Bcast", "MPI_Ibcast", "MPI_Alltoallw_init_c", "MPI_Iscan", "MPI_Neighbor_allgatherv",
                              "MPI_Ineighbor_alltoallw", "MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_c"})

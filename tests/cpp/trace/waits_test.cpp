@@ -200,6 +200,44 @@ TEST(Waits, of_sends_that_begin_together_are_matched_one_after_the_other) {
     EXPECT_EQ(job.of(0, "MPI_Waitall").first, 500) << "for the receive of the long one";
 }
 
+TEST(Waits, of_a_matched_receive_are_those_of_its_place_among_the_receives) {
+    Planted job(2);
+    job.message(0, "MPI_Send", 1, 10, 11).bytes = 1;
+    job.message(0, "MPI_Send", 1, 50, 51).bytes = 2;
+    // The probe finds the first message, and its receive comes after that of the second.
+    job.call(1, "MPI_Mprobe", 0, 12);
+    job.message(1, "MPI_Recv", 0, 20, 60).bytes = 2;
+    job.message(1, "MPI_Mrecv", 0, 0, 71, true).bytes = 1;
+    job.message(1, "MPI_Mrecv", 0, 70, 71).bytes = 1;
+    EXPECT_EQ(job.of(1, "MPI_Recv").first, 30);
+    EXPECT_EQ(job.of(1, "MPI_Mrecv").first, 0);
+    EXPECT_EQ(find_waits(job.trace()).unmatched_messages, 0U);
+}
+
+TEST(Waits, of_partitioned_messages_are_for_partitioned_ones) {
+    Planted job(2);
+    job.message(0, "MPI_Send", 1, 10, 11).bytes = 1;
+    job.message(0, "MPI_Psend_init", 1, 40, 45, true);
+    job.call(0, "MPI_Wait", 41, 45);
+    job.message(1, "MPI_Precv_init", 0, 0, 50, true);
+    job.call(1, "MPI_Wait", 5, 50);
+    job.message(1, "MPI_Recv", 0, 60, 61).bytes = 1;
+    EXPECT_EQ(job.of(1, "MPI_Wait").first, 35);
+    EXPECT_EQ(job.of(1, "MPI_Recv").first, 0);
+}
+
+TEST(Waits, arent_where_a_request_is_let_go) {
+    Planted job(2);
+    job.message(0, "MPI_Send", 1, 50, 51).bytes = 1;
+    job.message(0, "MPI_Send", 1, 70, 71).bytes = 2;
+    job.message(1, "MPI_Irecv", 0, 0, 20, true).bytes = 1;
+    job.call(1, "MPI_Request_free", 10, 20);
+    job.message(1, "MPI_Recv", 0, 30, 72).bytes = 2;
+    EXPECT_EQ(job.of(1, "MPI_Request_free").first, 0);
+    EXPECT_EQ(job.of(1, "MPI_Recv").first, 40);
+    EXPECT_EQ(find_waits(job.trace()).clock_violations, 0U);
+}
+
 TEST(Waits, of_a_persistent_collective_are_those_of_its_start) {
     Planted job(2);
     for (int start = 0; start < 3; ++start)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
+from palmette.record.limits import limits_of
 from palmette.record.reading import Job, RecordError
 
 
@@ -154,6 +155,8 @@ def _notes(selection: Selection, form: Format) -> list[str]:
         notes.append(f"{len(missing):,} of {job.size:,} ranks aren't recorded here")
     chosen = [selection.everyone[index] for index in selection.chosen]
     by_calls = selection.records_calls and (form.has_calls or selection.is_window)
+    recordings = [process.recorded for process in chosen]
+    notes += limits_of(recordings, sums=not by_calls or form.module == "database", communicators=True)
     if (dropped := sum(process.recorded.dropped for process in chosen)) and by_calls:
         notes.append(
             f"of {dropped:,} calls only sums remain (PALMETTE_TRACE_BYTES gives the rings more memory): single calls "

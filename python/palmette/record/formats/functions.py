@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palmette.record.formats.selection import Call
-from palmette.record.functions import COLLECTIVES, RECEIVES, SENDS, only_starts, operation
+from palmette.record.functions import COLLECTIVES, RECEIVES, SENDS, is_started_later, only_starts, operation
 
 
 def is_collective(call: Call) -> bool:
@@ -24,6 +24,18 @@ def is_send(call: Call) -> bool:
     if name.startswith("sendrecv"):
         return not call.is_request
     return name in SENDS and call.is_request == only_starts(call.function)
+
+
+def starts_send(call: Call) -> bool:
+    """Whether it is a call whose request is a message that goes out, from the call on: it arrives, also where the
+    request is never completed.
+    """
+    if call.peer < 0 or call.communicator == 0 or call.is_request:
+        return False
+    name = operation(call.function)
+    return name in SENDS and not name.startswith("sendrecv") and (
+        only_starts(call.function) and not is_started_later(call.function)
+    )  # fmt: skip
 
 
 def is_receive(call: Call) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import groupby
 from typing import NamedTuple
 
-from palmette.record.formats.functions import is_receive, is_send
+from palmette.record.formats.functions import is_receive, is_send, starts_send
 from palmette.record.formats.selection import Call, Selection
+from palmette.record.functions import PARTITIONED, operation
 
 
 class Message(NamedTuple):
@@ -70,19 +74,21 @@ def match(selection: Selection) -> Messages:
     channels: dict[tuple[int, tuple[int, int], int], _Channel] = defaultdict(_Channel)
     for index in selection.chosen:
         has_begun = False
-        for call in selection.all_calls(index):
+        for call in _ends(merge(selection.all_calls(index), selection.outstanding(index), key=_begin)):
             has_begun = has_begun or not call.is_request
-            sends = is_send(call)
-            if not sends and not is_receive(call):
+            receives = is_receive(call)
+            if not (receives or is_send(call) or starts_send(call)):
                 continue
             communicator = selection.communicators[call.communicator]
             peer = communicator.members.get(call.peer)
             if peer is None or communicator.is_between_groups or communicator.is_shared:
                 continue
-            ends = (index, peer) if sends else (peer, index)
+            ends = (peer, index) if receives else (index, peer)
             # The call that started a request may be one that a ring has lost.
             is_shown = has_begun and selection.holds(call) if call.is_request else selection.overlaps(call)
-            channels[call.communicator, ends, call.tag].add(not sends, call, is_shown)
+            is_shown = is_shown and call.number >= 0
+            tag = ~call.tag if operation(call.function) in PARTITIONED else call.tag
+            channels[call.communicator, ends, tag].add(receives, call, is_shown)
     messages = Messages()
     for (_, (sender, receiver), _), channel in channels.items():
         lost = [selection.everyone[index].recorded.dropped > 0 for index in (sender, receiver)]
@@ -92,3 +98,24 @@ def match(selection: Selection) -> Messages:
             messages.sent[sender][send.call] = message
             messages.received[receiver][receive.call] = message
     return messages
+
+
+def _ends(calls: Iterator[Call]) -> Iterator[Call]:
+    """Return all calls but those that start a send whose request is among them: it begins in the same moment."""
+    for _, group in groupby(calls, key=_begin):
+        together = list(group)
+        requests = Counter(_what(call) for call in together if call.is_request) if len(together) > 1 else Counter()
+        for call in together:
+            if requests[_what(call)] and starts_send(call):
+                requests[_what(call)] -= 1
+                # It counts as one that has begun.
+                call = call._replace(peer=-1)
+            yield call
+
+
+def _begin(call: Call) -> int:
+    return call.begin_ns
+
+
+def _what(call: Call) -> tuple[str, int, int, int]:
+    return call.function, call.communicator, call.peer, call.tag

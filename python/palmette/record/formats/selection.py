@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from palmette import _core
+from palmette.record.functions import SENDS, is_started_later, operation
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import MPI_MODULES
 from palmette.record.symbols import Place, Resolver
@@ -181,6 +182,24 @@ class Selection:
                 plans[one.plan].algorithm if 0 < one.plan < len(plans) else "",
             )  # fmt: skip
         self._read += process.recorded.calls + process.recorded.requests - process.recorded.dropped
+
+    def outstanding(self, index: int) -> list[Call]:
+        """Requests that a process has started and nobody has completed, by begin: they are no calls of the window, and
+        keep their place among messages. Their number is -1. Sends that aren't persistent are out with their call.
+        """
+        process = self.everyone[index]
+        communicators = self._communicators[index]
+        found = []
+        for one in process.recorded.outstanding:
+            name = operation(one.function)
+            if name in SENDS and not name.startswith("sendrecv") and not is_started_later(one.function):
+                continue
+            begin_ns = self.since_begin_ns(process, one.begin_real_ns)
+            communicator = communicators[one.communicator] if one.communicator < len(communicators) else 0
+            found.append(
+                Call(-1, begin_ns, begin_ns, 0, one.function, True, 0, communicator, one.bytes, one.peer, one.tag, 0, "")
+            )
+        return sorted(found, key=lambda call: call.begin_ns)
 
     def overlaps(self, call: Call) -> bool:
         """Whether a part of a call is in the window."""

@@ -1,0 +1,126 @@
+// What a call does to requests: those that it makes, starts, completes, frees. The part of call.hpp that follows them.
+#pragma once
+
+#include "palmette/record/call.hpp"
+
+namespace palmette::record {
+
+inline void Call::follow(std::uint32_t plan) {
+    if (request_ == MPI_REQUEST_NULL) return;
+    trace::RequestEntry* const entry = recorder_->requests().claim(request_);
+    if (!entry) [[unlikely]] {
+        recorder_->count_unfollowed();
+        return;
+    }
+    // After it readers see that this is no other request's any more.
+    std::atomic_thread_fence(std::memory_order_release);
+    const bool persistent = made_persistent_ != trace::Persistent::no;
+    entry->ticks.store(persistent ? 0 : matched_ticks_ != 0 ? matched_ticks_ : begin_, std::memory_order_relaxed);
+    // Of MPI_Isendrecv the call sends and its request receives, as of MPI_Sendrecv.
+    entry->bytes = receives_ ? received_bytes_ : bytes_;
+    entry->instance = instance_;
+    entry->path = path_;
+    entry->function = function_;
+    entry->communicator = communicator_;
+    entry->peer = receives_ ? received_from_ : peer_;
+    entry->tag = receives_ ? received_tag_ : tag_;
+    entry->persistent = made_persistent_;
+    entry->plan = plan;
+    entry->waited_by.store(0, std::memory_order_relaxed);
+    entry->cancelled.store(0, std::memory_order_relaxed);
+    entry->maker = thread_->number;
+    entry->made_record = static_cast<std::uint32_t>(thread_->recorded);  // that comes next
+    recorder_->requests().publish(entry, request_);
+    if (persistent) bytes_ = 0;  // the starts move them
+}
+
+inline void Call::add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer,
+                              std::int32_t tag) {
+    const std::uint64_t begin = entry.ticks.load(std::memory_order_relaxed);
+    if (begin != 0)
+        add(begin, end, entry.function, entry.communicator, entry.path, entry.plan, entry.bytes, peer, tag,
+            entry.instance, true);
+}
+
+inline void Call::complete(trace::RequestEntry& entry, const MPI_Status* status) {
+    int cancelled = 0;
+    if (entry.cancelled.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        // Where nobody says so, it was: who cancels a request knows mostly that nothing comes.
+        if (!status || PMPI_Test_cancelled(status, &cancelled) != MPI_SUCCESS) cancelled = 1;
+        entry.cancelled.store(0, std::memory_order_relaxed);
+    }
+    if (cancelled != 0) {
+        if (entry.persistent == trace::Persistent::no) recorder_->withdraw_message(entry);
+        add_request(entry, end_, nobody, entry.tag);
+    } else {
+        add_request(entry, end_, entry.peer == any_source && status ? status->MPI_SOURCE : entry.peer,
+                    entry.tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry.tag);
+    }
+    entry.waited_by.store(0, std::memory_order_relaxed);
+    if (entry.persistent != trace::Persistent::no)
+        entry.ticks.store(0, std::memory_order_relaxed);
+    else
+        recorder_->requests().remove(&entry);
+}
+
+inline void Call::completed(int index, const MPI_Status* status) {
+    if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited_count) return;
+    trace::RequestEntry*& entry = thread_->waited[index];
+    if (!entry) return;
+    complete(*entry, status);
+    entry = nullptr;
+}
+
+template <class List, class StatusOf>
+void Call::stops_waiting(List list, bool succeeded, StatusOf status_of) {
+    for (std::size_t at = 0; at < thread_->waited_count; ++at) {
+        trace::RequestEntry* const entry = thread_->waited[at];
+        if (!entry) continue;
+        const int i = static_cast<int>(at);
+        int done = 0;
+        if (entry->persistent == trace::Persistent::no)
+            done = list[i] == MPI_REQUEST_NULL ? 1 : 0;
+        else if (!succeeded && entry->instance == 0)
+            PMPI_Request_get_status(list[i], &done, MPI_STATUS_IGNORE);
+        if (done != 0)
+            complete(*entry, status_of(i));
+        else
+            entry->waited_by.store(0, std::memory_order_relaxed);
+    }
+    thread_->waited_count = 0;
+}
+
+template <class List>
+void Call::started(int count, List list) {
+    if (count <= 0 || !list) return;
+    for (int i = 0; i < count; ++i)
+        if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], 0)) {
+            entry->plan = count == 1 ? thread_->plan : 0;
+            entry->cancelled.store(0, std::memory_order_relaxed);
+            entry->ticks.store(begin_, std::memory_order_relaxed);
+            if (entry->persistent == trace::Persistent::sends) bytes_ += entry->bytes;
+        }
+    thread_->plan = 0;
+}
+
+inline void Call::freed(MPI_Request request) {
+    if (request == MPI_REQUEST_NULL) return;
+    trace::RequestEntry* const entry = recorder_->requests().find(request, 0);
+    if (!entry) return;
+    // What is sent arrives, and what is received takes its place among the others.
+    if (entry->cancelled.load(std::memory_order_relaxed) == 0)
+        add_request(*entry, now(), entry->peer, entry->tag);
+    else
+        add_request(*entry, now(), nobody, entry->tag);
+    recorder_->requests().remove(entry);
+}
+
+inline void Call::ends_all() {
+    recorder_->requests().for_each_started([&](trace::RequestEntry& entry) {
+        const bool cancelled = entry.cancelled.load(std::memory_order_relaxed) != 0;
+        add_request(entry, end_, cancelled ? nobody : entry.peer, entry.tag);
+        entry.ticks.store(0, std::memory_order_relaxed);
+    });
+}
+
+}  // namespace palmette::record
