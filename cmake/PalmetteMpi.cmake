@@ -94,6 +94,11 @@ endfunction()
 # What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring
 # another one. -z defs turns a call that is neither PMPI_ nor ours into an error of the build.
 function(_palmette_as_preload target exports)
+  _palmette_links_as_preload(${target} "${exports}")
+  palmette_install(${target} LIBRARY palmette/lib)
+endfunction()
+
+function(_palmette_links_as_preload target exports)
   set_target_properties(${target} PROPERTIES
     PREFIX lib OUTPUT_NAME ${target} LINK_DEPENDS "${exports}"
     LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib")
@@ -104,7 +109,6 @@ function(_palmette_as_preload target exports)
   target_link_options(${target} PRIVATE
     -static-libstdc++ -static-libgcc "-Wl,--version-script=${exports}" ${_no_undefined}
     $<$<CONFIG:Release>:-Wl,-S>)  # some toolchains' standard library brings 50 MB of debug information
-  palmette_install(${target} LIBRARY palmette/lib)
 endfunction()
 
 include(PalmetteRecord)

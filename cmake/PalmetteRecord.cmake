@@ -22,6 +22,31 @@ function(_palmette_record_generated abi include_dir definitions outputs)
     VERBATIM)
 endfunction()
 
+# The same with planted faults, for the test that tries whether they are found: built by that test, and not installed.
+function(_palmette_mutated_record abi exports)
+  set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
+  set(_copy "${CMAKE_CURRENT_BINARY_DIR}/mutations")
+  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tests/mutations/recorder.py")
+  file(GLOB _originals CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*"
+                                         "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/*")
+  set(_copies ${_record_sources} ${_matrix_sources})
+  list(TRANSFORM _copies REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/src/" "${_copy}/")
+  add_custom_command(
+    OUTPUT ${_copies} "${_copy}/oracle_mutation.hpp"
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette" "${_copy}"
+    DEPENDS "${_tool}" ${_originals}
+    COMMENT "The recorder with planted faults"
+    VERBATIM)
+  add_library(palmette_record_mutated MODULE EXCLUDE_FROM_ALL
+    ${_copies} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp" "${_generated}/recorder_wrappers.cpp")
+  target_include_directories(palmette_record_mutated BEFORE PRIVATE "${_copy}")
+  target_link_libraries(palmette_record_mutated PRIVATE palmette_mpi_${abi})
+  add_dependencies(palmette_record_mutated palmette_record_${abi})
+  _palmette_links_as_preload(palmette_record_mutated "${exports}")
+  set_target_properties(palmette_record_mutated PROPERTIES
+    OUTPUT_NAME palmette_record_${abi} LIBRARY_OUTPUT_DIRECTORY "${_copy}/lib")
+endfunction()
+
 function(_palmette_record abi include_dir definitions exports)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   _palmette_record_generated(${abi} "${include_dir}" "${definitions}" "")
@@ -33,4 +58,7 @@ function(_palmette_record abi include_dir definitions exports)
   target_link_libraries(palmette_record_${abi} PRIVATE palmette_mpi_${abi})
   add_dependencies(palmette_record_${abi} palmette_symbols_${abi} palmette_generated)
   _palmette_as_preload(palmette_record_${abi} "${exports}")
+  if(PALMETTE_BUILD_MPI_TESTS AND abi STREQUAL "mpich")
+    _palmette_mutated_record(${abi} "${exports}")
+  endif()
 endfunction()

@@ -39,6 +39,7 @@ const std::vector<Step> steps{
     {"cancelled", 1, cancelled},
     {"freed", 1, freed_send},
     {"nobody", 1, to_nobody},
+    {"types", 1, own_types},
     {"local", 3, local},
     {"late", 1, late},
     {"complete", 4, complete_some},
@@ -56,6 +57,12 @@ const std::vector<Step> steps{
     {"one-sided", 1, one_sided, false},
     {"off", 1, switched_off, false},
     {"child", 1, child, false},
+#if defined(MPI_SESSION_NULL) && MPI_VERSION >= 4
+    {"session", 1, session, false},
+#endif
+#if !defined(ORACLE_WITHOUT_FORTRAN)
+    {"fortran", 2, by_fortran, false},
+#endif
     {"coroutine", 1, in_coroutine, false},
 };
 
@@ -94,7 +101,7 @@ void begin(Run& run, MPI_Comm base, int label) {
     if (label == 0) first.collectives = Run::on_world;
     {
         const std::lock_guard lock(accounts_mutex);
-        Run::known[label] = first.members;
+        Run::known[label] = {first.members, {}};
     }
     if (!run.rng.one_in(3)) return;
     Comm& wild = run.add(first.members);
@@ -163,13 +170,10 @@ int main(int argc, char** argv) {
     PMPI_Buffer_attach(buffered, space);
     make_types();
     make_surroundings();
-    Run::known[0].clear();
-    for (int r = 0; r < world_size; ++r) Run::known[0].push_back(r);
     bool good = true;
     const int first = std::atoi(argv[2]);
     for (int number = first; number < first + std::atoi(argv[3]); ++number)
         good = one_program(number, account, has_threads && provided == MPI_THREAD_MULTIPLE) && good;
-    free_surroundings();
     void* detached = nullptr;
     int size = 0;
     PMPI_Buffer_detach(static_cast<void*>(&detached), &size);

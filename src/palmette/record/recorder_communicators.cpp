@@ -1,6 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <vector>
 
 #include "palmette/base/hash.hpp"
 #include "palmette/matrix/blocks.hpp"
@@ -16,7 +19,32 @@ std::uint64_t hashed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     return hash;
 }
 
-/// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart. Needs a world.
+/// The ranks in MPI_COMM_WORLD of a communicator's group, or of an inter-communicator's other one. Needs a world.
+std::vector<int> members_of(MPI_Comm comm, bool remote) {
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group world = MPI_GROUP_NULL;
+    std::vector<int> found;
+    if ((remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) != MPI_SUCCESS) return found;
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+        int size = 0;
+        PMPI_Group_size(group, &size);
+        std::vector<int> ranks(static_cast<std::size_t>(size));
+        std::iota(ranks.begin(), ranks.end(), 0);
+        found.resize(ranks.size(), -1);
+        PMPI_Group_translate_ranks(group, size, ranks.data(), world, found.data());
+        PMPI_Group_free(&world);
+    }
+    PMPI_Group_free(&group);
+    return found;
+}
+
+bool is_inter(MPI_Comm comm) {
+    int inter = 0;
+    return PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && inter != 0;
+}
+
+/// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart; of an
+/// inter-communicator the lower one of both groups', so that both sides say the same. Needs a world.
 int leader_of(MPI_Comm comm) {
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Group world = MPI_GROUP_NULL;
@@ -25,10 +53,38 @@ int leader_of(MPI_Comm comm) {
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) return -1;
     if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
         PMPI_Group_translate_ranks(group, 1, &first, world, &leader);
+        if (is_inter(comm)) {
+            MPI_Group remote = MPI_GROUP_NULL;
+            int other = -1;
+            PMPI_Comm_remote_group(comm, &remote);
+            PMPI_Group_translate_ranks(remote, 1, &first, world, &other);
+            PMPI_Group_free(&remote);
+            leader = std::min(leader, other);
+        }
         PMPI_Group_free(&world);
     }
     PMPI_Group_free(&group);
     return leader;
+}
+
+/// Who is in a communicator that has no place in the order of its parent's: the same on all of its ranks. O(ranks).
+std::uint64_t hash_of_members(MPI_Comm comm) {
+    std::vector<int> members = members_of(comm, false);
+    if (is_inter(comm)) {
+        std::vector<int> others = members_of(comm, true);
+        if (others < members) std::swap(members, others);
+        members.insert(members.end(), others.begin(), others.end());
+    }
+    std::uint64_t hash = base::fnv1a_start;
+    base::hash_append(hash, {reinterpret_cast<const char*>(members.data()), members.size() * sizeof(int)});
+    return hash;
+}
+
+/// How often this process has made such communicators by now: all that are in it have made as many. Under the
+/// recorder's lock.
+std::uint64_t next_alike(std::uint64_t key) {
+    static auto* const made = new std::unordered_map<std::uint64_t, std::uint64_t>;
+    return ++(*made)[key];
 }
 
 }  // namespace
@@ -114,16 +170,20 @@ void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<i
     const std::lock_guard lock(mutex_);
     std::uint64_t parent_id = 0;
     std::uint64_t order = 0;
+    // Not all ranks of the parent take part, or not all that take part have one parent, or there is none: what tells
+    // such communicators alike on all of their ranks is who they are of, and how many there were before.
+    const bool joins_two = made != MPI_COMM_NULL && parent != MPI_COMM_NULL && is_inter(made) && !is_inter(parent);
+    const bool by_members = tag_of_group || parent == MPI_COMM_NULL || joins_two;
     if (const auto known = communicators_.find(trace::handle_word(parent)); known != communicators_.end()) {
         parent_id = known->second.id;
-        // Only some ranks of the parent make a group's communicator: it has no place in the order of the others.
-        if (!tag_of_group) order = ++known->second.children;
+        if (!by_members) order = ++known->second.children;
     }
     if (made == MPI_COMM_NULL) return;
-    if (tag_of_group) {
-        int size = 0;
-        PMPI_Comm_size(made, &size);
-        order = hashed(5, static_cast<std::uint64_t>(*tag_of_group), static_cast<std::uint64_t>(size));
+    if (by_members && has_world_) {
+        if (joins_two) parent_id = 0;
+        const std::uint64_t tag = tag_of_group ? static_cast<std::uint64_t>(*tag_of_group) : 0;
+        const std::uint64_t key = hashed(5, parent_id, hashed(tag, hash_of_members(made), 0));
+        order = hashed(key, next_alike(key), 0);
     }
     // Without a world nothing tells alike on all ranks which communicator it is: it is this process's alone.
     if (!has_world_) parent_id = hashed(6, static_cast<std::uint64_t>(getpid()), communicators_made_);

@@ -125,8 +125,17 @@ inline void write_map(std::FILE* file, const char* name, const std::map<int, std
     std::fputs("},\n", file);
 }
 
+/// By label: ranks of MPI_COMM_WORLD, of an inter-communicator those of both groups.
+using Members = std::map<int, std::pair<std::vector<int>, std::vector<int>>>;
+
+inline void write_list(std::FILE* file, const std::vector<int>& values) {
+    std::fputs("[", file);
+    for (std::size_t i = 0; i < values.size(); ++i) std::fprintf(file, "%s%d", i > 0 ? "," : "", values[i]);
+    std::fputs("]", file);
+}
+
 /// Writes all accounts of this rank. False: the file can't be written.
-inline bool write(const std::string& path, const std::map<int, std::vector<int>>& communicators) {
+inline bool write(const std::string& path, const Members& communicators) {
     std::FILE* const file = std::fopen(path.c_str(), "w");
     if (!file) return false;
     std::fprintf(file, "{\"rank\":%d,\n", world_rank);
@@ -134,10 +143,12 @@ inline bool write(const std::string& path, const std::map<int, std::vector<int>>
     write_map(file, "exchanged", sent_to.exchanged);
     std::fputs("\"communicators\":{", file);
     const char* comma = "";
-    for (const auto& [label, members] : communicators) {
+    for (const auto& [label, groups] : communicators) {
         std::fprintf(file, "%s\"%d\":[", comma, label);
         comma = ",";
-        for (std::size_t i = 0; i < members.size(); ++i) std::fprintf(file, "%s%d", i > 0 ? "," : "", members[i]);
+        write_list(file, groups.first);
+        std::fputs(",", file);
+        write_list(file, groups.second);
         std::fputs("]", file);
     }
     std::fputs("},\n\"threads\":[", file);

@@ -109,14 +109,19 @@ inline void error(Run& run) {
     if (!comm.has_me()) return;
     const int data = 0;
     MPI_Request request = MPI_REQUEST_NULL;
-    const About about{"MPI_Send", comm.label, unsaid};
+    const About about{"MPI_Send", comm.label, 0};
     if (how == 0) {
         made(run.account, about, MPI_Send, static_cast<const void*>(&data), 1, MPI_INT, comm.size() + 3, 1,
              comm.handle);
-        made(run.account, {"MPI_Isend", comm.label, unsaid}, MPI_Isend, static_cast<const void*>(&data), 1, MPI_INT,
+        made(run.account, {"MPI_Isend", comm.label, 0}, MPI_Isend, static_cast<const void*>(&data), 1, MPI_INT,
              comm.size() + 3, 1, comm.handle, &request);
-        made(run.account, {"MPI_Recv", comm.label, unsaid}, MPI_Recv, const_cast<void*>(static_cast<const void*>(&data)),
+        made(run.account, {"MPI_Recv", comm.label, 0}, MPI_Recv, const_cast<void*>(static_cast<const void*>(&data)),
              -1, MPI_INT, 0, 1, comm.handle, MPI_STATUS_IGNORE);
+        // A collective that no rank's MPI accepts takes no number.
+        int value = 0;
+        made(run.account, {"MPI_Bcast", comm.label, 0, none}, MPI_Bcast, static_cast<void*>(&value), 1, MPI_INT, 999,
+             comm.handle);
+        made(run.account, {"MPI_Barrier", comm.label, 0, none, unsaid, ++comm.collectives}, MPI_Barrier, comm.handle);
     } else if (!has_threads) {
         left(run, comm, how == 1);
     }

@@ -38,8 +38,7 @@ inline void send(Run& run, const Message& m) {
          m.datatype(), m.to, m.tag, m.comm->handle);
 }
 
-inline void start_send(Run& run, const Message& m) {
-    const StartedSend& how = run.rng.pick(started_sends);
+inline void send_started(Run& run, const Message& m, const StartedSend& how = started_sends.front()) {
     if (!m.sent_here()) return;
     run.counts(m);
     const About about = Run::sends(how.name, m);
@@ -48,6 +47,8 @@ inline void start_send(Run& run, const Message& m) {
          m.comm->handle, &request);
     run.starts(request, about);
 }
+
+inline void start_send(Run& run, const Message& m) { send_started(run, m, run.rng.pick(started_sends)); }
 
 inline void start_receive(Run& run, const Message& m, int source = unsaid, int tag = unsaid) {
     if (!m.received_here()) return;
@@ -113,17 +114,24 @@ inline void receive_found(Run& run, const Message& m) {
     for (int tries = 0; how == 3 && tries < 5 && !flag; ++tries, sched_yield())
         made(run.account, about("MPI_Improbe"), MPI_Improbe, m.from, m.tag, comm, &flag, &found, &status);
     if (!flag) made(run.account, about("MPI_Mprobe"), MPI_Mprobe, m.from, m.tag, comm, &found, &status);
+    // The receive began with the probe that has found the message.
+    const int begin = run.account.last();
+    About matched = Run::gets("MPI_Mrecv", m);
+    matched.got = none;
     if (run.own.one_in(2)) {
-        made(run.account, Run::gets("MPI_Mrecv", m), MPI_Mrecv, to, m.capacity, m.datatype(), &found,
-             MPI_STATUS_IGNORE);
-        run.number_in(in, m.number);
+        made(run.account, matched, MPI_Mrecv, to, m.capacity, m.datatype(), &found, MPI_STATUS_IGNORE);
+        Request& one = run.account.start(matched);
+        one.start = begin;
+        one.end = run.account.last();
+        one.end_thread = run.account.thread;
+        one.got = run.number_in(in, m.number);
         return;
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    About matched = Run::gets("MPI_Imrecv", m);
-    matched.got = none;
+    matched.function = "MPI_Imrecv";
     made(run.account, matched, MPI_Imrecv, to, m.capacity, m.datatype(), &found, &request);
     run.starts(request, matched, in, m.number);
+    run.account.requests.back().start = begin;
 }
 
 /// One message, both of whose ends may wait for the other.
@@ -269,15 +277,7 @@ inline void wild(Run& run) {
         if (starts) start_receive(run, m, source, tag);
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const Message& m = all[i];
-        if (!m.sent_here()) continue;
-        const StartedSend& send = started_sends[static_cast<std::size_t>(kinds[i])];
-        run.counts(m);
-        const About about = Run::sends(send.name, m);
-        MPI_Request request = MPI_REQUEST_NULL;
-        made(run.account, about, send.function, static_cast<const void*>(run.filled(m)), m.count, m.datatype(), m.to,
-             m.tag, comm->handle, &request);
-        run.starts(request, about);
+        send_started(run, all[i], started_sends[static_cast<std::size_t>(kinds[i])]);
     }
     for (Message m : all) {
         m.capacity = longest;
@@ -335,7 +335,7 @@ inline void freed_send(Run& run) {
             continue;
         }
         run.account.start(about);
-        made(run.account, completing("MPI_Request_free"), MPI_Request_free, &request);
+        run.frees(request);
     }
 }
 
@@ -347,7 +347,7 @@ inline void to_nobody(Run& run) {
     if (!comm.has_me()) return;
     char* const data = run.buffer(64);
     const auto about = [&](const char* function) {
-        return About{function, comm.label, unsaid, none, unsaid};
+        return About{function, comm.label, 0, none, unsaid};
     };
     made(run.account, about("MPI_Send"), MPI_Send, static_cast<const void*>(data), count, MPI_INT, MPI_PROC_NULL, 1,
          comm.handle);
@@ -358,6 +358,32 @@ inline void to_nobody(Run& run) {
     made(run.account, about("MPI_Isend"), MPI_Isend, static_cast<const void*>(data), count, MPI_INT, MPI_PROC_NULL, 1,
          comm.handle, &request);
     run.starts(request, about("MPI_Isend"));
+}
+
+/// Types that are made and freed, of other sizes each time: the MPI gives the next one the handle of the last.
+inline void own_types(Run& run) {
+    Comm* const comm = run.any_intra();
+    for (int i = 0; i < 3; ++i) {
+        Message m = run.message(*comm, run.rng.below(tags), true);
+        m.type = 1;
+        m.count = m.capacity = run.rng.between(1, 30);
+        run.update(m);
+        if (m.from == m.to || (!m.sent_here() && !m.received_here())) continue;
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        made(run.account, {"MPI_Type_contiguous", none}, MPI_Type_contiguous, m.count, MPI_INT, &type);
+        made(run.account, {"MPI_Type_commit", none}, MPI_Type_commit, &type);
+        if (m.sent_here()) {
+            run.counts(m);
+            made(run.account, Run::sends("MPI_Send", m), MPI_Send, static_cast<const void*>(run.filled(m)), 1, type,
+                 m.to, m.tag, comm->handle);
+        } else {
+            char* const in = run.space(m);
+            made(run.account, Run::gets("MPI_Recv", m), MPI_Recv, static_cast<void*>(in), 1, type, m.from, m.tag,
+                 comm->handle, MPI_STATUS_IGNORE);
+            run.number_in(in, m.number);
+        }
+        made(run.account, {"MPI_Type_free", none}, MPI_Type_free, &type);
+    }
 }
 
 /// Looks for messages that aren't there, and asks for what is known.

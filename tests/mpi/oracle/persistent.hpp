@@ -35,7 +35,7 @@ inline void persistent(Run& run) {
             one.out = run.filled(m);
             About about = Run::sends(name, m);
             about.sent = none;  // each start does
-            about.bytes = unsaid;
+            about.bytes = 0;  // the same
             made(run.account, about, init, static_cast<const void*>(one.out), m.count, m.datatype(), m.to, m.tag,
                  comm->handle, &one.send);
         }
@@ -43,7 +43,7 @@ inline void persistent(Run& run) {
             one.in = run.space(m);
             About about = Run::gets("MPI_Recv_init", m, !one.any_source);
             about.got = none;
-            about.bytes = unsaid;
+            about.bytes = 0;  // the same
             made(run.account, about, MPI_Recv_init, static_cast<void*>(one.in), m.capacity, m.datatype(),
                  one.any_source ? MPI_ANY_SOURCE : m.from, m.tag, comm->handle, &one.receive);
         }
@@ -75,13 +75,16 @@ inline void persistent(Run& run) {
                 handles.push_back(sending ? one.send : one.receive);
             }
             if (handles.empty()) return;
+            long long bytes = 0;
             if (at_once) {
-                made(run.account, completing("MPI_Startall"), MPI_Startall, static_cast<int>(handles.size()),
+                for (const Lasting* const one : which) bytes += sending ? one->message.bytes() : 0;
+                made(run.account, {"MPI_Startall", none, bytes}, MPI_Startall, static_cast<int>(handles.size()),
                      handles.data());
                 for (Lasting* const one : which) begun(*one, sending);
             } else {
                 for (std::size_t i = 0; i < which.size(); ++i) {
-                    made(run.account, completing("MPI_Start"), MPI_Start, &handles[i]);
+                    bytes = sending ? which[i]->message.bytes() : 0;
+                    made(run.account, {"MPI_Start", none, bytes}, MPI_Start, &handles[i]);
                     begun(*which[i], sending);
                 }
             }
@@ -106,13 +109,13 @@ inline void freed_persistent(Run& run) {
     MPI_Request request = MPI_REQUEST_NULL;
     About about = Run::sends("MPI_Send_init", m);
     about.sent = none;
-    about.bytes = unsaid;
+    about.bytes = 0;
     made(run.account, about, MPI_Send_init, static_cast<const void*>(run.filled(m)), m.count, m.datatype(), m.to, m.tag,
          comm->handle, &request);
-    made(run.account, completing("MPI_Start"), MPI_Start, &request);
+    made(run.account, {"MPI_Start", none, m.bytes()}, MPI_Start, &request);
     run.account.start(Run::sends("MPI_Send_init", m));
     run.counts(m);
-    made(run.account, completing("MPI_Request_free"), MPI_Request_free, &request);
+    run.frees(request);
 }
 
 #if MPI_VERSION >= 4
@@ -134,13 +137,13 @@ inline void partitioned(Run& run) {
     if (m.sent_here()) {
         About about = Run::sends("MPI_Psend_init", m);
         about.sent = none;
-        about.bytes = unsaid;
+        about.bytes = 0;
         made(run.account, about, MPI_Psend_init, static_cast<const void*>(memory), partitions, each, m.datatype(), m.to,
              m.tag, comm->handle, MPI_INFO_NULL, &request);
     } else if (m.received_here()) {
         About about = Run::gets("MPI_Precv_init", m);
         about.got = none;
-        about.bytes = unsaid;
+        about.bytes = 0;
         made(run.account, about, MPI_Precv_init, memory, partitions, each, m.datatype(), m.from, m.tag, comm->handle,
              MPI_INFO_NULL, &request);
     }
@@ -148,7 +151,7 @@ inline void partitioned(Run& run) {
         m.number = run.again(m);
         if (m.sent_here()) std::memcpy(data, &m.number, 4);
         if (request == MPI_REQUEST_NULL) continue;
-        made(run.account, completing("MPI_Start"), MPI_Start, &request);
+        made(run.account, {"MPI_Start", none, m.sent_here() ? m.bytes() : 0}, MPI_Start, &request);
         if (m.sent_here()) {
             run.counts(m);
             run.starts(request, Run::sends("MPI_Psend_init", m), nullptr, none, true);

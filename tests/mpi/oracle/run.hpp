@@ -93,8 +93,8 @@ struct Pending {
 
 class Run {
   public:
-    Run(Account& account, std::uint64_t seed, std::uint64_t stream, int first_label)
-        : account(account), rng(seed, stream, 0), own(seed, stream, 1 + static_cast<std::uint64_t>(world_rank)),
+    Run(Account& own_account, std::uint64_t seed, std::uint64_t stream, int first_label)
+        : account(own_account), rng(seed, stream, 0), own(seed, stream, 1 + static_cast<std::uint64_t>(world_rank)),
           next_label_(first_label) {}
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -125,7 +125,7 @@ class Run {
         comm.find_me();
         if (comm.has_me()) {
             const std::lock_guard lock(accounts_mutex);
-            known[comm.label] = all_of(comm);
+            known[comm.label] = {comm.members, comm.others};
         }
         return comm;
     }
@@ -224,6 +224,13 @@ class Run {
         if (handle == MPI_REQUEST_NULL) fail("a request that is none");
         pending.push_back({handle, account.requests.size() - 1, in, number, alone});
     }
+    /// The request that was started last is freed while it is active.
+    void frees(MPI_Request& request) {
+        made(account, {"MPI_Request_free", none}, MPI_Request_free, &request);
+        Request& one = account.requests.back();
+        one.end = account.last();
+        one.end_thread = account.thread;
+    }
     /// What has just been completed by the last call.
     void completed(const Pending& one, bool cancelled = false) {
         Request& request = account.requests[one.request];
@@ -241,15 +248,10 @@ class Run {
     void free_buffers() { buffers_.clear(); }
 
     /// Members of all communicators that this rank has been in.
-    static inline std::map<int, std::vector<int>> known;
+    static inline Members known;
     static inline int on_world = 0;  ///< collectives on MPI_COMM_WORLD
 
   private:
-    static std::vector<int> all_of(const Comm& comm) {
-        std::vector<int> all = comm.members;
-        all.insert(all.end(), comm.others.begin(), comm.others.end());
-        return all;
-    }
     std::vector<std::unique_ptr<char[]>> buffers_;
     std::vector<Message> messages_;
     int next_label_;

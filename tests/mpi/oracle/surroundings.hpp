@@ -11,11 +11,46 @@
 
 #include "communicators.hpp"
 #include "errors.hpp"
+#include "fortran.hpp"
 
 namespace oracle {
 
-inline void make_surroundings() { make_handlers(); }
-inline void free_surroundings() {}
+inline void make_surroundings() {
+    make_handlers();
+    find_fortran();
+}
+
+#if defined(MPI_SESSION_NULL) && MPI_VERSION >= 4
+/// A communicator that comes from no other one.
+inline void session(Run& run) {
+    const Message m = [&] {
+        Comm& comm = run.add(run.comms.front().members);
+        Message drawn = run.message(comm, 1, true);
+        run.comms.pop_back();
+        return drawn;
+    }();
+    MPI_Session own = MPI_SESSION_NULL;
+    MPI_Group group = MPI_GROUP_NULL;
+    if (!has_quick_sessions) return;
+    made(run.account, {"MPI_Session_init", none}, MPI_Session_init, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &own);
+    made(run.account, {"MPI_Group_from_session_pset", none}, MPI_Group_from_session_pset, own, "mpi://WORLD", &group);
+    for (int i = 0; i < 2; ++i) {
+        Comm& comm = run.add(run.comms.front().members);
+        made(run.account, {"MPI_Comm_create_from_group", none}, MPI_Comm_create_from_group, group, "palmette.oracle",
+             MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm.handle);
+        Message own_message = m;
+        own_message.comm = &comm;
+        own_message.number = run.again(own_message);
+        start_receive(run, own_message);
+        send_started(run, own_message);
+        made(run.account, {"MPI_Barrier", comm.label, 0, none, unsaid, ++comm.collectives}, MPI_Barrier, comm.handle);
+        complete_all(run);
+        free_one(run, std::prev(run.comms.end()));
+    }
+    PMPI_Group_free(&group);
+    made(run.account, {"MPI_Session_finalize", none}, MPI_Session_finalize, &own);
+}
+#endif
 
 /// Puts and gets, between fences.
 inline void one_sided(Run& run) {

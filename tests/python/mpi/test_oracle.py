@@ -1,0 +1,186 @@
+"""Random programs over all functions of the recorder: what it, the matrix and every converter say of them is what the
+programs themselves have counted (tests/mpi/oracle.cpp).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from palmette import _core
+from palmette.record.formats.convert import convert
+from palmette.record.functions import operation
+from palmette.record.reading import read_job
+from planted import analysed, waits_found, waits_shown
+
+from .account import Compared, End, read_accounts
+from .conftest import VARIANTS, Mpi
+from .test_convert import Archive
+from .test_matrix import rows
+
+pytestmark = pytest.mark.mpi
+
+FIRST = int(os.environ.get("PALMETTE_TEST_ORACLE", "0"))
+"""The first program; another number draws other programs."""
+SHOWN = 12
+"""Differences that a failure shows."""
+
+
+def recorded(
+    mpi: Mpi, ranks: int, first: int, count: int, *options: object, settings: Mapping[str, str] | None = None
+) -> tuple[Compared, Path]:
+    """Run programs, recorded and with a matrix; return their accounts beside the recording, and the matrix."""
+    folder, matrix, prefix = (mpi.directory / f"{name}-{first}" for name in ("trace", "matrix", "account"))
+    variables = {"PALMETTE_TRACE": str(folder), "PALMETTE_MATRIX": str(matrix), **(settings or {})}
+    ran = mpi.run(ranks, "oracle", prefix, first, count, *options, settings=variables)
+    assert ran.status == 0, ran.text
+    return Compared(read_accounts(prefix, ranks), read_job(folder)), matrix
+
+
+def compare_matrix(compared: Compared, matrix: Path) -> None:
+    """Compare what each rank has sent to each."""
+    text = matrix.read_text(encoding="utf-8")
+    for word, expected in (
+        ("sent", {(one.rank, to): sums for one in compared.accounts for to, sums in one.sent.items()}),
+        ("exchanged", {(one.rank, to): sums for one in compared.accounts for to, sums in one.exchanged.items()}),
+    ):
+        found = rows(text, word)
+        for pair in found.keys() | expected.keys():
+            compared.same(f"matrix, {word} from {pair[0]} to {pair[1]}", found.get(pair), expected.get(pair))
+
+
+def compare_sqlite(compared: Compared, file: Path) -> None:
+    """Compare single calls, and which receive got which send."""
+    with closing(sqlite3.connect(file)) as database:
+        calls = database.execute(
+            "SELECT c.id, process, f.name, is_request, bytes, peer, tag, instance, thread, end_ns - begin_ns "
+            "FROM calls c JOIN functions f ON f.id = function ORDER BY c.id"
+        ).fetchall()
+        messages = database.execute("SELECT send, receive, bytes FROM messages").fetchall()
+    at = [0] * len(compared.recorded)
+    row_of: dict[int, tuple[int, int]] = {}
+    for number, rank, function, is_request, size, peer, tag, instance, thread, _ in calls:
+        one = compared.recorded[rank][at[rank]]
+        row_of[number] = rank, at[rank]
+        at[rank] += 1
+        says = function, bool(is_request), size, peer, tag, instance, thread
+        compared.same(f"sqlite, call {number}", says, as_written(one, None))
+    compared.same("sqlite, calls", at, [len(one) for one in compared.recorded])
+    found: Counter[tuple[End | None, End | None]] = Counter()
+    for send, receive, size in messages:
+        found[compared.end_of(*row_of[send]), compared.end_of(*row_of[receive])] += 1
+        compared.same(f"sqlite, bytes of message {send} to {receive}", size, compared.bytes_of(*row_of[send]))
+    compared.compare_pairs(found)
+
+
+def as_written(one: _core.RecordedCall, nothing: object) -> tuple[object, ...]:
+    """Return a call as a file has it that knows no numbers for nothing."""
+    tag: object = nothing if one.instance or one.peer == -1 else one.tag
+    peer = one.peer if one.peer >= 0 else nothing
+    return one.function, one.is_request, one.bytes, peer, tag, one.instance or nothing, one.thread
+
+
+def compare_csv(compared: Compared, file: Path) -> None:
+    """Compare single calls."""
+    at = [0] * len(compared.recorded)
+    with file.open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            rank = int(line["rank"])
+            one = compared.recorded[rank][at[rank]]
+            at[rank] += 1
+            says = (
+                line["function"], line["is_request"] == "1", int(line["bytes"]),
+                *(int(line[name]) if line[name] else "" for name in ("peer", "tag", "instance")), int(line["thread"]),
+            )  # fmt: skip
+            compared.same(f"csv, rank {rank}, row {at[rank]}", says, as_written(one, ""))
+    compared.same("csv, calls", at, [len(one) for one in compared.recorded])
+
+
+def compare_otf2(compared: Compared, folder: Path) -> None:
+    """Compare what OTF2's own reader reads: calls, messages, collectives."""
+    archive = Archive(folder)
+    calls, _ = compared.expected_sums()
+    left = {key[:2] for key in compared.left()}
+    for key in archive.calls.keys() | {key[:2] for key in calls if not key[2]}:
+        if key not in left:
+            compared.same(f"OTF2, calls of {key}", archive.calls[key], calls[*key, False])
+    pairs, half = compared.expected_pairs()
+    maybe = {(end[0], end[3]) for end in half}
+    for what, found in (("sent", archive.sent), ("received", archive.received)):
+        messages: Counter[tuple[int, int, int]] = Counter()
+        for (message, _size), count in found.items():
+            messages[message] += count
+        expected: Counter[tuple[int, int, int]] = Counter()
+        for (send, receive), count in pairs.items():
+            expected[send[0], receive[0], send[3]] += count
+        for message in messages.keys() | expected.keys():
+            if (message[0], message[2]) not in maybe:
+                compared.same(f"OTF2, {what} {message}", messages[message], expected[message])
+    collectives: Counter[tuple[str, int]] = Counter()
+    for name, size in compared.expected_collectives():
+        collectives[operation(name), size] += 1
+    for one in archive.collectives.keys() | collectives.keys():
+        compared.same(f"OTF2, collectives {one}", archive.collectives[one], collectives[one])
+
+
+def compare_waits(compared: Compared) -> None:
+    """Compare who waits for whom, by the analysis, with what follows from the single calls."""
+    shown, found = waits_shown(compared.job), waits_found(analysed(compared.job))
+    for row in found.keys() | shown.keys():
+        if abs(found.get(row, 0.0) - shown.get(row, 0.0)) > 1e-5 + 1e-6 * shown.get(row, 0.0):
+            compared.same(f"waiting in {row[:2]}", found.get(row, 0.0), shown.get(row, 0.0))
+
+
+def compare(compared: Compared, matrix: Path, otf2: bool) -> list[str]:
+    """Compare everything; return the differences."""
+    folder = matrix.parent
+    compared.compare_calls()
+    compared.compare_sums()
+    compare_matrix(compared, matrix)
+    for name, check in (("sqlite", compare_sqlite), ("csv", compare_csv), ("otf2", compare_otf2)):
+        if name == "otf2" and not otf2:
+            continue
+        file = folder / f"{matrix.name}.{name}"
+        convert(compared.job, name, file)
+        check(compared, file)
+    compare_waits(compared)
+    return compared.differences
+
+
+KINDS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
+    "alone": (4, (), {"PALMETTE_OFF": "1"}),
+    "served": (3, (), {}),
+    "threads": (4, ("--threads", 1), {}),
+}
+"""Ranks, options, settings."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", ["mpich", "openmpi", "impi"])
+def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mpi], variant: str, kind: str) -> None:
+    ranks, options, settings = KINDS[kind]
+    count = 34
+    first = FIRST + 1000 * list(KINDS).index(kind)
+    compared, matrix = recorded(mpi_called(variant), ranks, first, count, *options, settings=settings)
+    differences = compare(compared, matrix, otf2=kind == "alone")
+    assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:SHOWN])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_ten_thousand_are(mpi_called: Callable[[str], Mpi], variant: str) -> None:
+    mpi = mpi_called(variant)
+    each = 200
+    for number in range(50):
+        ranks, options, settings = list(KINDS.values())[number % len(KINDS)]
+        first = FIRST + 100_000 + each * number
+        compared, matrix = recorded(mpi, ranks + number % 2, first, each, *options, settings=settings)
+        differences = compare(compared, matrix, otf2=number % 5 == 0)
+        assert not differences, f"{first}: {len(differences)} differences\n" + "\n".join(differences[:SHOWN])
