@@ -5,6 +5,7 @@
 // `received RANK FROM BYTES MESSAGES`: bytes as sent, which tell a message's sender and place on its channel, on
 // MPI_COMM_WORLD or a group of its ranks. Needs four ranks.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -159,7 +160,8 @@ void matched() {
         get(last, 41);
         send(43, 9);
         send(44, 9);
-        for (int found = 0; !found;) MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
+        for (int found = 0; !found; usleep(1000))
+            MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
         receive(44, 9);
         MPI_Imrecv(in.data(), 43, MPI_CHAR, &message, &request);
         count("MPI_Imrecv", 43);
