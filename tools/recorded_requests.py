@@ -80,7 +80,11 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
         started = f"if ({good}) call.started({count}, {requests}({listed}));"
         return Around(after=("call.returned();", started), names=(listed, "count"))
     if p.name == "MPI_Request_free":
-        return Around(before=(f"if (request) call.freed({requests}(request)[0]);",), names=("request",))
+        good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
+        return Around(
+            before=(f"if (request) call.frees({requests}(request)[0]);",),
+            after=("call.returned();", f"call.freed({good});"), names=("request",),
+        )  # fmt: skip
     if p.name == "MPI_Cancel":
         return Around(before=(f"if (request) call.cancels({requests}(request)[0]);",), names=("request",))
     if types.get("request") == "MPI_Request*":

@@ -5,7 +5,9 @@
 // `received RANK FROM BYTES MESSAGES`: bytes as sent, which tell a message's sender and place on its channel, on
 // MPI_COMM_WORLD or a group of its ranks. Needs four ranks.
 #include <mpi.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -158,7 +160,8 @@ void matched() {
         get(last, 41);
         send(43, 9);
         send(44, 9);
-        for (int found = 0; !found;) MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
+        for (int found = 0; !found; usleep(1000))
+            MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
         receive(44, 9);
         MPI_Imrecv(in.data(), 43, MPI_CHAR, &message, &request);
         count("MPI_Imrecv", 43);
@@ -242,9 +245,9 @@ void persistent() {
 #endif
 }
 
-/// `there`: how many of the `n` blocks go to somebody, and of which lengths, where they differ.
-void over_neighbours(MPI_Comm comm, const std::vector<bool>& there) {
-    const std::size_t n = there.size();
+/// `there`: which blocks go to somebody; `sources`: how many come.
+void over_neighbours(MPI_Comm comm, const std::vector<bool>& there, std::size_t sources) {
+    const std::size_t n = std::max(there.size(), sources);
     long several = 0;
     long sum = 0;
     std::vector<int> counts(n + 1), places(n + 1), alike(n + 1, 7);
@@ -254,8 +257,8 @@ void over_neighbours(MPI_Comm comm, const std::vector<bool>& there) {
         counts[i] = 2;
         places[i] = static_cast<int>(200 * i);
         at[i] = static_cast<MPI_Aint>(200 * i);
-        several += there[i] ? 1 : 0;
-        sum += there[i] ? 2 : 0;
+        several += i < there.size() && there[i] ? 1 : 0;
+        sum += i < there.size() && there[i] ? 2 : 0;
     }
     std::vector<char> to(200 * (n + 1)), from(200 * (n + 1));
     MPI_Neighbor_allgather(to.data(), 7, MPI_CHAR, from.data(), 7, MPI_CHAR, comm);
@@ -295,7 +298,7 @@ void neighbours() {
     const int extents[2] = {ranks / 2, 2};
     const int periodic[2] = {0, 1};
     MPI_Cart_create(world, 2, extents, periodic, 0, &comm);
-    over_neighbours(comm, {rank / 2 > 0, rank / 2 + 1 < extents[0], true, true});
+    over_neighbours(comm, {rank / 2 > 0, rank / 2 + 1 < extents[0], true, true}, 4);
     MPI_Comm_free(&comm);
     // Each to the next, the last to nobody; more than there are ranks: the next one twice as often as there are ranks.
     const bool sends = rank + 1 < ranks;
@@ -304,7 +307,8 @@ void neighbours() {
     std::vector<int> to(static_cast<std::size_t>(times), next);
     MPI_Dist_graph_create_adjacent(world, rank > 0 ? times : 0, from.data(), MPI_UNWEIGHTED, sends ? times : 0,
                                    to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
-    over_neighbours(comm, std::vector<bool>(sends ? static_cast<std::size_t>(times) : 0, true));
+    const auto blocks = static_cast<std::size_t>(times);
+    over_neighbours(comm, std::vector<bool>(sends ? blocks : 0, true), rank > 0 ? blocks : 0);
     MPI_Comm_free(&comm);
 }
 

@@ -192,8 +192,11 @@ class Call {
         if (trace::RequestEntry* const entry = recorder_->requests().find(request, 0))
             entry->cancelled.store(1, std::memory_order_relaxed);
     }
-    /// Nobody will complete it; one that was started goes on.
-    void freed(MPI_Request request);
+    /// Nobody will complete it; one that was started goes on. Before the call, when there is a handle.
+    void frees(MPI_Request request) {
+        if (request != MPI_REQUEST_NULL) freed_ = recorder_->requests().find(request, thread_->number);
+    }
+    void freed(bool succeeded);
     /// All that is outstanding ends here, as far as anybody will know.
     void ends_all();
 
@@ -277,6 +280,7 @@ class Call {
     ThreadState* thread_ = nullptr;
     std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
     MPI_Request request_{};
+    trace::RequestEntry* freed_ = nullptr;
     std::uint32_t path_ = 0, requests_ = 0;
     std::int32_t peer_ = -1, tag_ = 0;
     std::uint16_t function_ = 0, communicator_ = 0;

@@ -103,16 +103,14 @@ void Call::started(int count, List list) {
     thread_->plan = 0;
 }
 
-inline void Call::freed(MPI_Request request) {
-    if (request == MPI_REQUEST_NULL) return;
-    trace::RequestEntry* const entry = recorder_->requests().find(request, 0);
-    if (!entry) return;
+inline void Call::freed(bool succeeded) {
+    if (!freed_) return;
+    freed_->waited_by.store(0, std::memory_order_relaxed);
+    if (!succeeded) return;
     // What is sent arrives, and what is received takes its place among the others.
-    if (entry->cancelled.load(std::memory_order_relaxed) == 0)
-        add_request(*entry, now(), entry->peer, entry->tag);
-    else
-        add_request(*entry, now(), nobody, entry->tag);
-    recorder_->requests().remove(entry);
+    const bool cancelled = freed_->cancelled.load(std::memory_order_relaxed) != 0;
+    add_request(*freed_, end_, cancelled ? nobody : freed_->peer, freed_->tag);
+    recorder_->requests().remove(freed_);
 }
 
 inline void Call::ends_all() {

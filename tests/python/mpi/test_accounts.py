@@ -207,7 +207,7 @@ def check_the_matrix(recorded: Recorded) -> None:
     """What each rank sent by --matrix is what its calls, and its requests that were started, sent."""
     job = read_job(recorded.trace)
     calls, requests = of_calls(job, False), of_calls(job, True)
-    sends = ("MPI_Send", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv")
+    sends = ("MPI_Send", "MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv")
     found = matrix_rows(recorded.matrix.read_text(encoding="utf-8"), "sent")
     for rank in range(RANKS):
         bytes_of = sum(
