@@ -1,8 +1,10 @@
 // Random programs over all functions that the recorder knows, one after the other in one job, and this program's own
 // account of them: what a recording, a matrix and every converted file of it must hold.
 //
-//     oracle PREFIX FIRST COUNT [--threads 1] [--only KIND[,KIND...]] [--print 1]     on at least three ranks
+//     oracle PREFIX FIRST COUNT [--threads 1] [--leaves 1] [--only KIND[,KIND...]] [--print 1]
+//                                    on at least three ranks
 //
+// --threads: some have several threads; --leaves: error handlers leave calls for good, by longjmp or an exception.
 // Programs are numbered, and drawn from their numbers. Each begins with an MPI_Iprobe whose tag tells which it is. Rank
 // r writes its account to PREFIX.r.json (tests/python/mpi/account.py reads them). Status 1: a message wasn't the one
 // that it had to be.
@@ -156,7 +158,8 @@ int main(int argc, char** argv) {
         return std::string_view();
     };
     printing = !option("--print").empty();
-    has_threads = !option("--threads").empty();
+    leaves_calls = !option("--leaves").empty();
+    const bool has_threads = !option("--threads").empty();
     Account& account = new_account();
     int provided = 0;
     made(account, {"MPI_Init_thread", none}, MPI_Init_thread, &argc, &argv,

@@ -9,8 +9,8 @@
 
 namespace oracle {
 
-/// Then MPICH holds a lock while a handler runs, which mustn't leave it.
-inline bool has_threads = false;
+/// With several threads MPICH holds a lock while a handler runs, which mustn't leave it.
+inline bool leaves_calls = false;
 
 /// A message that is longer than its receive has room for: whether it counts as received isn't fixed.
 inline constexpr int half_got = -2;
@@ -122,7 +122,7 @@ inline void error(Run& run) {
         made(run.account, {"MPI_Bcast", comm.label, 0, none}, MPI_Bcast, static_cast<void*>(&value), 1, MPI_INT, 999,
              comm.handle);
         made(run.account, {"MPI_Barrier", comm.label, 0, none, unsaid, ++comm.collectives}, MPI_Barrier, comm.handle);
-    } else if (!has_threads) {
+    } else if (leaves_calls) {
         left(run, comm, how == 1);
     }
 }

@@ -187,7 +187,7 @@ class Compared:
         call = thread.calls[index]
         where = f"rank {account.rank}, thread {thread.number}, call {index} {call.function}"
         self._about(where, account, process, call, found)
-        end_ns = found.begin_real_ns + found.seconds * 1e9
+        end_ns = found.begin_real_ns + round(found.seconds * 1e9)
         if not call.before_ns - CLOCK_NS <= found.begin_real_ns <= end_ns <= call.after_ns + CLOCK_NS:
             self.differs(
                 f"{where}: from {found.begin_real_ns - call.before_ns} ns after its begin on, for {found.seconds} s of "
@@ -248,12 +248,12 @@ class Compared:
             where = f"rank {account.rank}, thread {start[0].number}, request of call {start[1]} {one.function}"
             self._about(where, account, process, one, found)
             end = ends.get((one.end_thread, one.end))
-            end_ns = found.begin_real_ns + found.seconds * 1e9
+            end_ns = found.begin_real_ns + round(found.seconds * 1e9)
             slack = 1000 + found.seconds * 20  # durations of long requests are rounded
             if end is None:
                 if one.end != NONE:
                     self.differs(f"{where}: it isn't complete, by the call that completes it")
-            elif not end.begin_real_ns - slack <= end_ns <= end.begin_real_ns + end.seconds * 1e9 + slack:
+            elif not end.begin_real_ns - slack <= end_ns <= end.begin_real_ns + round(end.seconds * 1e9) + slack:
                 self.differs(f"{where}: it doesn't end in call {one.end} {end.function}")
         for (thread_number, start_index), left in expected.items():
             for one in left:

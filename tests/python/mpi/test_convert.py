@@ -114,12 +114,12 @@ class Archive:
                         self.calls[rank, region.name] += 1
                         self.seconds[rank, region.name] += (event.time - begin) * 1e-9
                 elif kind in ("MpiSend", "MpiIsend"):
-                    self.sent[(rank, self._rank(event, event.receiver), event.msg_tag), event.msg_length] += 1
+                    self.sent[(rank, self._rank(event, event.receiver, rank), event.msg_tag), event.msg_length] += 1
                 elif kind in ("MpiRecv", "MpiIrecv"):
-                    self.received[(self._rank(event, event.sender), rank, event.msg_tag), event.msg_length] += 1
+                    self.received[(self._rank(event, event.sender, rank), rank, event.msg_tag), event.msg_length] += 1
                 elif kind in ("MpiCollectiveEnd", "NonBlockingCollectiveComplete"):
                     name = str(event.collective_op).rpartition(".")[2].lower()
-                    self.collectives[name, len(event.communicator.group.members)] += 1
+                    self.collectives[name, len(event.communicator.group.members) or 1] += 1
                     self.collective_bytes += event.size_sent + event.size_received
                 if hasattr(event, "request_id"):
                     key = rank, event.request_id
@@ -132,7 +132,10 @@ class Archive:
         assert not any(open_regions.values())
 
     @staticmethod
-    def _rank(event: Any, member: int) -> int:
+    def _rank(event: Any, member: int, own: int) -> int:
+        # OTF2's group of communicators of one rank has no members: whoever uses it is alone on it.
+        if not event.communicator.group.members:
+            return own
         return int(event.communicator.location(member).group.name.removeprefix("rank "))
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.mpi
 
 FIRST = int(os.environ.get("PALMETTE_TEST_ORACLE", "0"))
 """The first program; another number draws other programs."""
-SHOWN = 12
+SHOWN = 40
 """Differences that a failure shows."""
 
 
