@@ -80,7 +80,8 @@ def counted(prototype: Prototype, kind: str) -> str:
     if kind not in ("message", "lasting"):
         return ""
     count, datatype = _message(prototype)
-    return f"{counters}.{'keep' if request else 'sent'}({request}comm, {_first(prototype, 'dest', 'dst')}, {count}, {datatype})"
+    arguments = f"{request}comm, {_first(prototype, 'dest', 'dst')}, {count}, {datatype}"
+    return f"{counters}.{'keep' if request else 'sent'}({arguments})"
 
 
 def payload(prototype: Prototype, kind: str) -> list[str]:

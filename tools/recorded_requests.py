@@ -99,11 +99,11 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
         substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
         flag = " && *flag" if "flag" in types else ""
         good = f"matrix::has_received({'code_of(ierror)' if fortran else 'code'}){flag}"
-        after = ["call.returned();", f"if ({good}) call.from({filled}(status));"]
-        names = ["status", *(("flag",) if flag else ())]
+        then: tuple[str, ...] = ("call.returned();", f"if ({good}) call.from({filled}(status));")
+        reads: tuple[str, ...] = ("status", "flag") if flag else ("status",)
         if "probe" in p.name and "message" in types:
             message = "FortranMessage(message)" if fortran else "message"
-            after.append(f"if ({good}) call.has_matched(*{message});")
-            names.append("message")
-        return Around((), substitute, tuple(after), tuple(names))
+            then = (*then, f"if ({good}) call.has_matched(*{message});")
+            reads = (*reads, "message")
+        return Around((), substitute, then, reads)
     return Around()

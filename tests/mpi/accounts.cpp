@@ -1,5 +1,5 @@
-// Moves data in ways whose account is easily wrong, and keeps its own: persistent, partitioned, matched, cancelled, freed
-// and failing messages, neighbourhoods, inter-communicators, in place, to nobody, in windows.
+// Moves data in ways whose account is easily wrong, and keeps its own: persistent, partitioned, matched, cancelled,
+// freed and failing messages, neighbourhoods, inter-communicators, in place, to nobody, in windows.
 //
 // Prints for each rank `expected RANK FUNCTION CALLS BYTES`, FUNCTION/request for what its requests moved, and
 // `received RANK FROM BYTES MESSAGES`: bytes as sent, which tell a message's sender and place on its channel, on
@@ -76,8 +76,7 @@ void let_go() {
     receive(11, 3);
     // Three that are never completed: static, for they are outstanding until MPI_Finalize.
     static MPI_Request forgotten[3];
-    for (int i = 0; i < 3; ++i)
-        MPI_Isend(out.data(), 16 + i, MPI_CHAR, next, 4, world, &forgotten[i]);
+    for (int i = 0; i < 3; ++i) MPI_Isend(out.data(), 16 + i, MPI_CHAR, next, 4, world, &forgotten[i]);
     count("MPI_Isend", 16 + 17 + 18, 3);
     count("MPI_Isend/request", 16 + 17 + 18, 3);
     for (int i = 0; i < 3; ++i) receive(16 + i, 4);
@@ -160,8 +159,7 @@ void matched() {
         get(last, 41);
         send(43, 9);
         send(44, 9);
-        for (int found = 0; !found; usleep(1000))
-            MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
+        for (int found = 0; !found; usleep(1000)) MPI_Improbe(probed, 9, world, &found, &message, MPI_STATUS_IGNORE);
         receive(44, 9);
         MPI_Imrecv(in.data(), 43, MPI_CHAR, &message, &request);
         count("MPI_Imrecv", 43);
@@ -267,8 +265,8 @@ void over_neighbours(MPI_Comm comm, const std::vector<bool>& there, std::size_t 
     count("MPI_Neighbor_allgatherv", 7 * several);
     MPI_Neighbor_alltoall(to.data(), 3, MPI_INT, from.data(), 3, MPI_INT, comm);
     count("MPI_Neighbor_alltoall", 12 * several);
-    MPI_Neighbor_alltoallv(to.data(), counts.data(), places.data(), MPI_CHAR, from.data(), counts.data(),
-                           places.data(), MPI_CHAR, comm);
+    MPI_Neighbor_alltoallv(to.data(), counts.data(), places.data(), MPI_CHAR, from.data(), counts.data(), places.data(),
+                           MPI_CHAR, comm);
     count("MPI_Neighbor_alltoallv", sum);
     MPI_Neighbor_alltoallw(to.data(), counts.data(), at.data(), types.data(), from.data(), counts.data(), at.data(),
                            types.data(), comm);
@@ -344,7 +342,10 @@ void between() {
     const bool sends = rank % 2 == 0;
     MPI_Bcast(out.data(), 70, MPI_CHAR, !sends ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, comm);
     count("MPI_Bcast", !sends || rank == 0 ? 70 : 0);
-    MPI_Gather(out.data(), 6, MPI_CHAR, in.data(), 6, MPI_CHAR, !sends ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL,
+    MPI_Gather(out.data(), 6, MPI_CHAR, in.data(), 6, MPI_CHAR,
+               !sends      ? 0
+               : rank == 0 ? MPI_ROOT
+                           : MPI_PROC_NULL,
                comm);
     count("MPI_Gather", sends ? 0 : 6);
     MPI_Alltoall(out.data(), 5, MPI_CHAR, in.data(), 5, MPI_CHAR, comm);
@@ -407,8 +408,8 @@ void buffers() {
     MPI_Buffer_iflush(&request);
     wait(request);
     MPI_Buffer_detach(&at, &bytes);
-    for (const char* function : {"MPI_Buffer_flush", "MPI_Buffer_iflush", "MPI_Buffer_iflush/request",
-                                 "MPI_Buffer_detach"})
+    for (const char* function :
+         {"MPI_Buffer_flush", "MPI_Buffer_iflush", "MPI_Buffer_iflush/request", "MPI_Buffer_detach"})
         count(function, 0);
     MPI_Session session;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);

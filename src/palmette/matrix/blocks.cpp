@@ -67,9 +67,9 @@ bool is_refused(int code) {
     if (code == MPI_SUCCESS) return false;
     int error_class = MPI_SUCCESS;
     if (PMPI_Error_class(code, &error_class) != MPI_SUCCESS) return false;
-    for (const int one : {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_RANK,
-                          MPI_ERR_REQUEST, MPI_ERR_ROOT, MPI_ERR_GROUP, MPI_ERR_OP, MPI_ERR_TOPOLOGY, MPI_ERR_ARG,
-                          MPI_ERR_UNSUPPORTED_OPERATION})
+    for (const int one :
+         {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_REQUEST,
+          MPI_ERR_ROOT, MPI_ERR_GROUP, MPI_ERR_OP, MPI_ERR_TOPOLOGY, MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION})
         if (error_class == one) return true;
     return false;
 }

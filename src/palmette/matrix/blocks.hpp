@@ -1,5 +1,5 @@
-// What moves in a call, from its arguments: bytes of the blocks of a collective, which of a neighbourhood's blocks go to
-// somebody, and whether a call that failed has moved anything. The matrix and the recorder count by it.
+// What moves in a call, from its arguments: bytes of the blocks of a collective, which of a neighbourhood's blocks go
+// to somebody, and whether a call that failed has moved anything. The matrix and the recorder count by it.
 #pragma once
 
 #include <mpi.h>

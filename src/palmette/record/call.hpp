@@ -57,7 +57,7 @@ class Call {
     template <class Count>
     void bytes_of_own(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
         int rank = 0;
-        if (counts != nullptr && communicator_ != 0 && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
+        if (counts != nullptr && is_known(comm) && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
             bytes(counts[rank], type);
     }
     /// The same, one count for each rank. O(ranks), as the call itself.
@@ -247,7 +247,7 @@ class Call {
     int ranks_of(MPI_Comm comm, bool of_local_group) const {
         int inter = 0;
         int ranks = 0;
-        if (communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
+        if (!is_known(comm) || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
         if (inter && !of_local_group)
             PMPI_Comm_remote_size(comm, &ranks);
         else
@@ -266,8 +266,10 @@ class Call {
         thread.freed_types = freed;
         return size;
     }
+    /// Whether a communicator can be asked; also one that there was no entry for.
+    bool is_known(MPI_Comm comm) const { return communicator_ != 0 || recorder_->knows(comm); }
     const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm) {
-        return communicator_ == 0 ? nullptr : recorder_->blocks_to_neighbours(comm);
+        return is_known(comm) ? recorder_->blocks_to_neighbours(comm) : nullptr;
     }
     void follow(std::uint32_t plan);
     void complete(trace::RequestEntry& entry, const MPI_Status* status);

@@ -114,6 +114,8 @@ class Recorder {
     std::uint32_t summed_as(std::uint32_t communicator) {
         return reuses_.load(std::memory_order_relaxed) ? summed_if_new(communicator) : communicator;
     }
+    /// Whether it is a communicator, though none that is told apart from others.
+    bool knows(MPI_Comm comm);
     /// Which blocks of a neighbourhood collective of this rank go to somebody. Local. Valid until `comm` is freed.
     const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm);
 

@@ -217,6 +217,11 @@ void Recorder::freed_communicator(MPI_Comm comm) {
     generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
+bool Recorder::knows(MPI_Comm comm) {
+    const std::lock_guard lock(mutex_);
+    return communicators_.contains(trace::handle_word(comm));
+}
+
 const std::vector<std::uint32_t>* Recorder::blocks_to_neighbours(MPI_Comm comm) {
     const std::lock_guard lock(mutex_);
     const auto known = communicators_.find(trace::handle_word(comm));
@@ -254,7 +259,8 @@ void Recorder::withdraw_message(const trace::RequestEntry& request) {
     const std::uint32_t since = static_cast<std::uint32_t>(recorded) - request.made_record;
     // None, or it is overwritten.
     if (since == 0 || since > thread.ring_capacity) return;
-    trace::Record& record = table<trace::Record>(section_->ring)[thread.ring_first + (recorded - since) % thread.ring_capacity];
+    trace::Record& record =
+        table<trace::Record>(section_->ring)[thread.ring_first + (recorded - since) % thread.ring_capacity];
     if (record.function == request.function && record.is_request == 0) record.bytes_and_peer |= trace::no_peer;
 }
 

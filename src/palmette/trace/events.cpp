@@ -92,7 +92,7 @@ std::int64_t common(const TraceFile& file, std::int64_t real_ns) {
 struct Meanings {
     std::vector<std::uint32_t> functions, paths, communicators, plans;
     std::vector<std::uint64_t> since_ticks;  ///< by communicator: what began before was on another one
-    std::vector<char> numbered;  ///< by function: its tag is an instance
+    std::vector<char> numbered;              ///< by function: its tag is an instance
     std::uint64_t first_ticks = 0;
     std::int64_t first_ns = 0;
     double tick_ns = 1;

@@ -80,11 +80,11 @@ struct SectionHeader {
     Table requests;                       ///< RequestEntry, one for each of these handles
     /// A bit for each 8 of them, set once one has been used: readers pass over the others.
     std::array<Shared<std::uint64_t>, 32> request_sets;
-    Table plans;                                  ///< PlanEntry: entry 0 is unused
-    Table sends;                                  ///< PlanSend
-    Shared<std::uint64_t> unpathed_calls;         ///< calls whose path found no place in the tables
-    Shared<std::uint64_t> unaggregated_calls;     ///< calls whose sum found none: in one of their function, or entry 0
-    Shared<std::uint64_t> merged_calls;           ///< calls in a sum of several communicators, for want of one of theirs
+    Table plans;                               ///< PlanEntry: entry 0 is unused
+    Table sends;                               ///< PlanSend
+    Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
+    Shared<std::uint64_t> unaggregated_calls;  ///< calls whose sum found none: in one of their function, or entry 0
+    Shared<std::uint64_t> merged_calls;        ///< calls in a sum of several communicators, for want of one of theirs
     Shared<std::uint64_t> unnumbered_communicators;  ///< for which there was no entry: their calls are of none
     Shared<std::uint64_t> threadless_calls;       ///< calls of threads for which there was no entry: recorded nowhere
     Shared<std::uint64_t> unfollowed_requests;    ///< requests for which there was no entry
@@ -184,8 +184,8 @@ struct RequestEntry {
     std::int32_t peer, tag;
     Persistent persistent;
     std::uint32_t plan;
-    Shared<std::uint32_t> waited_by;  ///< number of the thread that waits for it, + 1; 0: none does
-    Shared<std::uint32_t> cancelled;  ///< 1: the program has asked for that
+    Shared<std::uint32_t> waited_by;   ///< number of the thread that waits for it, + 1; 0: none does
+    Shared<std::uint32_t> cancelled;   ///< 1: the program has asked for that
     std::uint32_t maker, made_record;  ///< number of the thread that made it, and its record's number, lower 32 bits
 };
 static_assert(sizeof(RequestEntry) == 64);

@@ -106,12 +106,13 @@ struct ProcessInfo {
     bool records_calls = false;
     double tick_s = 0;  ///< length of a tick of the recorder's clock
     std::int64_t begin_real_ns = 0, last_real_ns = 0;
-    std::uint64_t calls = 0;         ///< that have ended
-    std::uint64_t dropped = 0;       ///< of them, those that the ring has no record of any more
-    std::uint64_t unaggregated = 0;  ///< of them, those whose sum doesn't tell from where they came, or of what function
-    std::uint64_t merged = 0;        ///< of them, those whose sum doesn't tell on which communicator they were
-    std::uint64_t unnumbered = 0;    ///< communicators whose calls are of none
-    std::uint64_t reused = 0;        ///< communicators in the place of a freed one, whose records are of none
+    std::uint64_t calls = 0;    ///< that have ended
+    std::uint64_t dropped = 0;  ///< of them, those that the ring has no record of any more
+    std::uint64_t unaggregated =
+        0;                         ///< of them, those whose sum doesn't tell from where they came, or of what function
+    std::uint64_t merged = 0;      ///< of them, those whose sum doesn't tell on which communicator they were
+    std::uint64_t unnumbered = 0;  ///< communicators whose calls are of none
+    std::uint64_t reused = 0;      ///< communicators in the place of a freed one, whose records are of none
     std::uint64_t unpathed = 0;
     std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;

@@ -81,7 +81,9 @@ class Recorded:
 
     def __init__(self, mpi: Mpi) -> None:
         self.trace, self.profile, self.matrix = (mpi.directory / name for name in ("trace", "profile", "matrix.txt"))
-        ran = mpi.run(RANKS, "accounts", settings={"PALMETTE_TRACE": str(self.trace), "PALMETTE_MATRIX": str(self.matrix)})
+        ran = mpi.run(
+            RANKS, "accounts", settings={"PALMETTE_TRACE": str(self.trace), "PALMETTE_MATRIX": str(self.matrix)}
+        )
         assert ran.status == 0, ran.text
         self.expected: Figures = {}
         self.received: Counter[tuple[int, int, int]] = Counter()
@@ -148,7 +150,11 @@ def check_converted(recorded: Recorded, palmette: Callable[..., Any], folder: Pa
         calls = of_calls(job, requests)
         mine = [row for row in table if int(row["is_request"]) == requests]
         assert figures((int(row["rank"]), row["function"], 1, int(row["bytes"])) for row in mine) == calls
-        rows = [(int(r["rank"]), r["function"], int(r["calls"]), int(r["bytes"])) for r in sums if int(r["is_request"]) == requests]
+        rows = [
+            (int(r["rank"]), r["function"], int(r["calls"]), int(r["bytes"]))
+            for r in sums
+            if int(r["is_request"]) == requests
+        ]
         assert steady(figures(rows)) == steady(calls)
         with closing(sqlite3.connect(folder / "t.db")) as database:
             for query in (
@@ -199,7 +205,9 @@ def check_the_page(recorded: Recorded) -> None:
         sizes[source, target] += number * size
     assert found == expected
     matrix = {name: unpacked(page["matrix"][name], "f4").reshape(RANKS, RANKS) for name in ("bytes", "messages")}
-    assert {key: int(matrix["messages"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["messages"][key]} == expected
+    assert {
+        key: int(matrix["messages"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["messages"][key]
+    } == expected
     assert {key: int(matrix["bytes"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["bytes"][key]} == sizes
 
 

@@ -197,7 +197,9 @@ class Selection:
             begin_ns = self.since_begin_ns(process, one.begin_real_ns)
             communicator = communicators[one.communicator] if one.communicator < len(communicators) else 0
             found.append(
-                Call(-1, begin_ns, begin_ns, 0, one.function, True, 0, communicator, one.bytes, one.peer, one.tag, 0, "")
+                Call(
+                    -1, begin_ns, begin_ns, 0, one.function, True, 0, communicator, one.bytes, one.peer, one.tag, 0, ""
+                )
             )
         return sorted(found, key=lambda call: call.begin_ns)
 

@@ -10,6 +10,8 @@ from palmette.record.formats.selection import Call, Selection
 
 ROUNDING_NS = 3
 """A request and the call that completed it end together, each rounded for itself."""
+DURATION_BITS = 26
+"""Of which a record keeps the upper ones: the end of a long request is as much less exact."""
 
 
 @dataclass
@@ -52,9 +54,10 @@ def threads_of(selection: Selection, index: int) -> Threads:
         if request.begin_ns in began:
             began[request.begin_ns].starts.append(request)
         own = steps.get(request.thread, [])
-        at = bisect_right(begins.get(request.thread, []), request.end_ns + ROUNDING_NS) - 1
-        while at >= 0 and own[at].call.end_ns > request.end_ns + ROUNDING_NS:
+        inexact_ns = ROUNDING_NS + ((request.end_ns - request.begin_ns) >> DURATION_BITS)
+        at = bisect_right(begins.get(request.thread, []), request.end_ns + inexact_ns) - 1
+        while at >= 0 and own[at].call.end_ns > request.end_ns + inexact_ns:
             at -= 1
-        if at >= 0 and own[at].call.end_ns >= request.end_ns - ROUNDING_NS:
+        if at >= 0 and own[at].call.end_ns >= request.end_ns - inexact_ns:
             own[at].completes.append(request)
     return Threads(dict(sorted(steps.items())), requests)
