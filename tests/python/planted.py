@@ -307,7 +307,7 @@ def waits_shown(job: Job) -> dict[Row, float]:
 
 def _kind_of(call: _core.RecordedCall) -> tuple[str, bool]:
     """Return what a call is, and whether it only starts it. The receive of an MPI_Sendrecv is recorded as a request."""
-    name = call.function.removeprefix("MPI_").lower()
+    name = call.function.removeprefix("MPI_").lower().removesuffix("_c")
     plain = name.removesuffix("_init")
     if plain.removeprefix("i").startswith("sendrecv"):
         return ("receive" if call.is_request else "send"), call.is_request

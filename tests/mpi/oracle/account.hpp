@@ -37,6 +37,7 @@ struct Request : About {
     int start = none;                           ///< index of the call that started it
     int end_thread = none, end = none;  ///< the call that completed it; none: it is freed, or nothing has told
     bool cancelled = false;
+    unsigned long long handle = 0;  ///< MPIs give several sends the same one
 };
 
 inline long long clock_ns() {
@@ -165,8 +166,8 @@ inline bool write(const std::string& path, const Members& communicators) {
         std::fputs("],\"requests\":[", file);
         inner = "\n";
         for (const Request& one : account.requests) {
-            std::fprintf(file, "%s[%s,%d,%d,%d,%d]", inner, text_of(one).c_str(), one.start, one.end_thread, one.end,
-                         one.cancelled ? 1 : 0);
+            std::fprintf(file, "%s[%s,%d,%d,%d,%d,%llu]", inner, text_of(one).c_str(), one.start, one.end_thread,
+                         one.end, one.cancelled ? 1 : 0, one.handle);
             inner = ",\n";
         }
         std::fputs("]}\n", file);

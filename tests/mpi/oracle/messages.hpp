@@ -307,11 +307,12 @@ inline void cancelled(Run& run) {
         made(run.account, completing("MPI_Cancel"), MPI_Cancel, &request);
         MPI_Status status;
         made(run.account, completing("MPI_Wait"), MPI_Wait, &request, &status);
+        run.completed(one, true);
+        run.account.calls[static_cast<std::size_t>(run.account.requests.back().start)].peer = none;
         int flag = 0;
         made(run.account, completing("MPI_Test_cancelled"), MPI_Test_cancelled, const_cast<const MPI_Status*>(&status),
              &flag);
         if (!flag) run.fail("a receive can't be cancelled");
-        run.completed(one, true);
     }
     PMPI_Barrier(comm->handle);
 }

@@ -220,14 +220,20 @@ class Run {
     /// The call that was made last has started this.
     void starts(MPI_Request handle, const About& about, const char* in = nullptr, int number = none,
                 bool alone = false) {
-        account.start(about);
+        account.start(about).handle = word_of(handle);
         if (handle == MPI_REQUEST_NULL) fail("a request that is none");
         pending.push_back({handle, account.requests.size() - 1, in, number, alone});
     }
+    static unsigned long long word_of(MPI_Request request) {
+        unsigned long long word = 0;
+        std::memcpy(&word, &request, sizeof request);
+        return word;
+    }
     /// The request that was started last is freed while it is active.
     void frees(MPI_Request& request) {
-        made(account, {"MPI_Request_free", none}, MPI_Request_free, &request);
         Request& one = account.requests.back();
+        one.handle = word_of(request);
+        made(account, {"MPI_Request_free", none}, MPI_Request_free, &request);
         one.end = account.last();
         one.end_thread = account.thread;
     }

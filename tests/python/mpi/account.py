@@ -53,6 +53,8 @@ class Request(NamedTuple):
     end_thread: int
     end: int
     cancelled: int
+    handle: int
+    """Sends that were done at once may share one: which of them a call completes isn't to be told."""
 
 
 @dataclass
@@ -108,9 +110,9 @@ class Compared:
     rows: list[list[tuple[Thread, int] | None]] = field(default_factory=list)
     """By rank and row of Process.calls(): the call that it is or by which its request began."""
     recorded: list[list[_core.RecordedCall]] = field(default_factory=list)
-    _ids: dict[tuple[int, bool], int] = field(default_factory=dict)
-    """By label and group of an inter-communicator."""
-    _labels: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    _ids: dict[int, int] = field(default_factory=dict)
+    """By label."""
+    _labels: dict[int, int] = field(default_factory=dict)
 
     def differs(self, text: str) -> None:
         """Note a difference."""
@@ -214,7 +216,7 @@ class Compared:
         members, others = account.communicators[call.comm]
         is_second = bool(others) and account.rank in others
         group = others if is_second else members
-        key = call.comm, is_second
+        key = call.comm
         self.same(f"{where}, communicator", self._ids.setdefault(key, known.id), known.id)
         self.same(f"{where}, label of the communicator", self._labels.setdefault(known.id, key), key)
         if not others:
@@ -228,8 +230,10 @@ class Compared:
         ends: dict[tuple[int, int], _core.RecordedCall],
     ) -> None:  # fmt: skip
         expected: dict[tuple[int, int], list[Request]] = defaultdict(list)
+        by_handle: dict[int, list[Request]] = defaultdict(list)
         for thread in account.threads:
             for one in thread.requests:
+                by_handle[one.handle].append(one)
                 expected[thread.number, one.start].append(one)
         for row, found in enumerate(recorded):
             if not found.is_request:
@@ -247,14 +251,15 @@ class Compared:
             expected[start[0].number, start[1]].remove(one)
             where = f"rank {account.rank}, thread {start[0].number}, request of call {start[1]} {one.function}"
             self._about(where, account, process, one, found)
-            end = ends.get((one.end_thread, one.end))
+            same_handle = by_handle[one.handle] if one.handle else [one]
+            possible = [ends[key] for key in {(each.end_thread, each.end) for each in same_handle} if key in ends]
             end_ns = found.begin_real_ns + round(found.seconds * 1e9)
             slack = 1000 + found.seconds * 20  # durations of long requests are rounded
-            if end is None:
-                if one.end != NONE:
-                    self.differs(f"{where}: it isn't complete, by the call that completes it")
-            elif not end.begin_real_ns - slack <= end_ns <= end.begin_real_ns + round(end.seconds * 1e9) + slack:
-                self.differs(f"{where}: it doesn't end in call {one.end} {end.function}")
+            if one.end != NONE and not any(
+                end.begin_real_ns - slack <= end_ns <= end.begin_real_ns + round(end.seconds * 1e9) + slack
+                for end in possible
+            ):
+                self.differs(f"{where}: it doesn't end in call {one.end} of thread {one.end_thread}")
         for (thread_number, start_index), left in expected.items():
             for one in left:
                 self.differs(
