@@ -82,7 +82,8 @@ void take_steps(Run& run, int count, bool in_thread) {
             drawn -= step->weight;
             if (drawn >= 0) continue;
             if (printing)
-                std::fprintf(stderr, "%d.%d step %s\n", world_rank, run.account.thread, std::string(step->kind).c_str());
+                std::fprintf(stderr, "%d.%d step %s\n", world_rank, run.account.thread,
+                             std::string(step->kind).c_str());
             step->take(run);
             break;
         }
@@ -143,7 +144,8 @@ bool one_program(int number, Account& account, bool threads) {
 
 bool choose(std::string_view only) {
     for (const Step& step : steps)
-        if (only.empty() || ("," + std::string(only) + ",").find("," + std::string(step.kind) + ",") != std::string::npos)
+        if (only.empty() ||
+            ("," + std::string(only) + ",").find("," + std::string(step.kind) + ",") != std::string::npos)
             chosen.push_back(&step);
     return !chosen.empty();
 }

@@ -1,6 +1,6 @@
 """Faults that are planted in the recorder's accounting, to try whether random programs find them (test_oracle.py).
 
-    python recorder.py SOURCE DIRECTORY     copies src/palmette/record and matrix, with all faults in it, below DIRECTORY
+    python recorder.py SOURCE DIRECTORY     copies SOURCE/record and matrix, with all faults in it, below DIRECTORY
 
 Each is switched on by its number in ORACLE_MUTATION; nothing of it is in what is installed. A fault is a text of one
 file and what stands in its place, where @ is whether it is switched on.
@@ -82,10 +82,13 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "if (by.load(std::memory_order_relaxed) != 0 && !@) continue;"),
     ("persistent requests go", REQUESTS, "if (entry.persistent != trace::Persistent::no)\n        entry.ticks.store",
      "if (entry.persistent != trace::Persistent::no && !@)\n        entry.ticks.store"),
-    ("requests end at once", REQUESTS, "add(begin, end, entry.function,", "add(begin, @ ? begin : end, entry.function,"),
+    ("requests end at once", REQUESTS, "add(begin, end, entry.function,",
+     "add(begin, @ ? begin : end, entry.function,"),
     # Communicators and collectives.
-    ("freed communicators stay", COMMUNICATORS, "    communicators_.erase(known);", "    if (!@) communicators_.erase(known);"),
-    ("siblings are one", COMMUNICATORS, "order = ++known->second.children;", "order = @ ? 1 : ++known->second.children;"),
+    ("freed communicators stay", COMMUNICATORS, "    communicators_.erase(known);",
+     "    if (!@) communicators_.erase(known);"),
+    ("siblings are one", COMMUNICATORS, "order = ++known->second.children;",
+     "order = @ ? 1 : ++known->second.children;"),
     ("parts of a split are one", COMMUNICATORS, "add_communicator(made, hashed(parent_id, order, leader(made)));",
      "add_communicator(made, hashed(parent_id, order, @ ? 0 : leader(made)));"),
     ("numbers of collectives", COMMUNICATORS, "return entry.collectives.load(std::memory_order_relaxed);",
@@ -93,7 +96,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     ("ranks of communicators", COMMUNICATORS, "PMPI_Comm_rank(comm, &entry.rank);",
      "PMPI_Comm_rank(@ ? MPI_COMM_WORLD : comm, &entry.rank);"),
     # Threads and time.
-    ("threads share a ring", RECORDER, "entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);",
+ 
+       ("threads share a ring", RECORDER, "entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);",
      "entry.ring_first = @ ? 0 : section_->ring.capacity - (section_->ring.capacity >> index);"),
     ("half of the time", CALL, "record.duration = trace::packed_duration(ticks);",
      "record.duration = trace::packed_duration(@ ? 2 * ticks + 4000000 : ticks);"),
@@ -105,12 +109,15 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "    if (!cell) return;\n    if (@ && count == 1) return;\n    cell->bytes += bytes_of(count, type);"),
     ("ranks of its communicators", COUNTERS, "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[rank];",
      "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[@ ? dest : rank];"),
-    ("its blocks by neighbours", COUNTERS, "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        ++block;",
+ 
+       ("its blocks by neighbours", COUNTERS, "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        ++block;",
      "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        if (cell || !@) ++block;"),
-    ("its own blocks", COUNTERS, "rank == own_rank_ ? 0 : blocks.bytes(i);", "rank == own_rank_ && !@ ? 0 : blocks.bytes(i);"),
+    ("its own blocks", COUNTERS, "rank == own_rank_ ? 0 : blocks.bytes(i);",
+     "rank == own_rank_ && !@ ? 0 : blocks.bytes(i);"),
     ("its starts", COUNTERS, "if (found != persistent_.end()) add(found->second);",
      "if (found != persistent_.end() && !@) add(found->second);"),
-    ("its persistent requests stay", COUNTERS, "    persistent_.erase(request);", "    if (!@) persistent_.erase(request);"),
+    ("its persistent requests stay", COUNTERS, "    persistent_.erase(request);",
+     "    if (!@) persistent_.erase(request);"),
 )  # fmt: skip
 """Name, file below src/palmette, text, its fault."""
 
@@ -132,7 +139,8 @@ def planted(texts: dict[str, str]) -> dict[str, str]:
     changed = dict(texts)
     for number, (name, file, right, wrong) in enumerate(MUTATIONS, 1):
         if changed[file].count(right) != 1:
-            raise ValueError(f"fault {number}, {name}: {file} has {changed[file].count(right)} times what it changes: {right}")
+            found = changed[file].count(right)
+            raise ValueError(f"fault {number}, {name}: {file} has {found} times what it changes: {right}")
         changed[file] = changed[file].replace(right, wrong.replace("@", f"(oracle::mutation() == {number})"))
     return changed
 

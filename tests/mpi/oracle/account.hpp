@@ -34,7 +34,7 @@ struct Call : About {
 
 /// From one start to the call that completes it.
 struct Request : About {
-    int start = none;                           ///< index of the call that started it
+    int start = none;                   ///< index of the call that started it
     int end_thread = none, end = none;  ///< the call that completed it; none: it is freed, or nothing has told
     bool cancelled = false;
     unsigned long long handle = 0;  ///< MPIs give several sends the same one

@@ -6,9 +6,9 @@
 
 namespace oracle {
 
-// What an MPI can't, by itself too: Intel MPI 2021.18 hangs in nonblocking collectives over neighbours, now and then, and
-// loses the communicator of persistent ones; Open MPI 5 hangs in persistent ones that are started again, and crashes in
-// those over neighbours. A session of Intel MPI takes seconds.
+// What an MPI can't, by itself too: Intel MPI 2021.18 hangs in nonblocking collectives over neighbours, now and then,
+// and loses the communicator of persistent ones; Open MPI 5 hangs in persistent ones that are started again, and
+// crashes in those over neighbours. A session of Intel MPI takes seconds.
 inline bool has_nonblocking_neighbours = true, has_persistent = true, starts_once = false, has_quick_sessions = true;
 inline void know_mpi() {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -125,7 +125,8 @@ inline void all_to_all(Run& run, Comm& comm, Form form, int which) {
     if (!comm.has_me()) return;
     const auto me = static_cast<std::size_t>(comm.rank);
     std::vector<int> to = table[me], from;
-    for (std::size_t r = 0; r < p; ++r) from.push_back(in_place ? (r < me ? table[r][me] : table[me][r]) : table[r][me]);
+    for (std::size_t r = 0; r < p; ++r)
+        from.push_back(in_place ? (r < me ? table[r][me] : table[me][r]) : table[r][me]);
     if (in_place) to = from;
     void* const out = run.buffer();
     void* const in = run.buffer();
@@ -184,22 +185,22 @@ inline void rooted(Run& run, Comm& comm, Form form, int which) {
     void* const gets = in_place ? MPI_IN_PLACE : b;
     Collective collective(run, comm, form);
     switch (which) {
-    case 0:
-        return collective(ORACLE_FORMS(Bcast, bcast), 4LL * count, root, a, count, MPI_INT, root);
-    case 1:
-        return collective(ORACLE_FORMS(Gather, gather), 4LL * count, root, sends, in_place ? 0 : count, MPI_INT, b,
-                          count, MPI_INT, root);
-    case 2:
-        return collective(ORACLE_FORMS(Gatherv, gatherv), 4LL * own_count, root, sends, in_place ? 0 : own_count,
-                          MPI_INT, b, counts, places, MPI_INT, root);
-    case 3:
-        return collective(ORACLE_FORMS(Scatter, scatter), 4LL * count, root, static_cast<const void*>(a), count,
-                          MPI_INT, gets, in_place ? 0 : count, MPI_INT, root);
-    case 4:
-        return collective(ORACLE_FORMS(Scatterv, scatterv), 4LL * own_count, root, static_cast<const void*>(a), counts,
-                          places, MPI_INT, gets, in_place ? 0 : own_count, MPI_INT, root);
-    default:
-        return collective(ORACLE_FORMS(Reduce, reduce), 4LL * count, root, sends, b, count, MPI_INT, MPI_SUM, root);
+        case 0:
+            return collective(ORACLE_FORMS(Bcast, bcast), 4LL * count, root, a, count, MPI_INT, root);
+        case 1:
+            return collective(ORACLE_FORMS(Gather, gather), 4LL * count, root, sends, in_place ? 0 : count, MPI_INT, b,
+                              count, MPI_INT, root);
+        case 2:
+            return collective(ORACLE_FORMS(Gatherv, gatherv), 4LL * own_count, root, sends, in_place ? 0 : own_count,
+                              MPI_INT, b, counts, places, MPI_INT, root);
+        case 3:
+            return collective(ORACLE_FORMS(Scatter, scatter), 4LL * count, root, static_cast<const void*>(a), count,
+                              MPI_INT, gets, in_place ? 0 : count, MPI_INT, root);
+        case 4:
+            return collective(ORACLE_FORMS(Scatterv, scatterv), 4LL * own_count, root, static_cast<const void*>(a),
+                              counts, places, MPI_INT, gets, in_place ? 0 : own_count, MPI_INT, root);
+        default:
+            return collective(ORACLE_FORMS(Reduce, reduce), 4LL * count, root, sends, b, count, MPI_INT, MPI_SUM, root);
     }
 }
 
@@ -219,26 +220,26 @@ inline void without_root(Run& run, Comm& comm, Form form, int which) {
     const int small = count % 300;
     Collective collective(run, comm, form);
     switch (which) {
-    case 0:
-        return collective(ORACLE_FORMS(Barrier, barrier), 0, none);
-    case 1:
-        return collective(ORACLE_FORMS(Allgather, allgather), 4LL * small, none, data, in_place ? 0 : small, MPI_INT, b,
-                          small, MPI_INT);
-    case 2:
-        return collective(ORACLE_FORMS(Allgatherv, allgatherv), 4LL * own_count, none, data, in_place ? 0 : own_count,
-                          MPI_INT, b, counts, places, MPI_INT);
-    case 3:
-        return collective(ORACLE_FORMS(Allreduce, allreduce), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
-    case 4:
-        return collective(ORACLE_FORMS(Reduce_scatter, reduce_scatter), 4LL * all.sum, none, data, b, counts, MPI_INT,
-                          MPI_SUM);
-    case 5:
-        return collective(ORACLE_FORMS(Reduce_scatter_block, reduce_scatter_block),
-                          4LL * small * static_cast<long long>(p), none, data, b, small, MPI_INT, MPI_SUM);
-    case 6:
-        return collective(ORACLE_FORMS(Scan, scan), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
-    default:
-        return collective(ORACLE_FORMS(Exscan, exscan), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
+        case 0:
+            return collective(ORACLE_FORMS(Barrier, barrier), 0, none);
+        case 1:
+            return collective(ORACLE_FORMS(Allgather, allgather), 4LL * small, none, data, in_place ? 0 : small,
+                              MPI_INT, b, small, MPI_INT);
+        case 2:
+            return collective(ORACLE_FORMS(Allgatherv, allgatherv), 4LL * own_count, none, data,
+                              in_place ? 0 : own_count, MPI_INT, b, counts, places, MPI_INT);
+        case 3:
+            return collective(ORACLE_FORMS(Allreduce, allreduce), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
+        case 4:
+            return collective(ORACLE_FORMS(Reduce_scatter, reduce_scatter), 4LL * all.sum, none, data, b, counts,
+                              MPI_INT, MPI_SUM);
+        case 5:
+            return collective(ORACLE_FORMS(Reduce_scatter_block, reduce_scatter_block),
+                              4LL * small * static_cast<long long>(p), none, data, b, small, MPI_INT, MPI_SUM);
+        case 6:
+            return collective(ORACLE_FORMS(Scan, scan), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
+        default:
+            return collective(ORACLE_FORMS(Exscan, exscan), 4LL * count, none, data, b, count, MPI_INT, MPI_SUM);
     }
 }
 
@@ -281,19 +282,19 @@ inline void collective(Run& run) {
     Comm* const comm = run.any_intra();
     const Form form = any_form(run);
     switch (run.rng.below(8)) {
-    case 0:
-    case 1:
-        return all_to_all(run, *comm, form, run.rng.below(3));
-    case 2:
-    case 3:
-    case 4:
-        return rooted(run, *comm, form, run.rng.below(6));
+        case 0:
+        case 1:
+            return all_to_all(run, *comm, form, run.rng.below(3));
+        case 2:
+        case 3:
+        case 4:
+            return rooted(run, *comm, form, run.rng.below(6));
 #if MPI_VERSION >= 4
-    case 5:
-        return with_large_counts(run, *comm, run.rng.below(3));
+        case 5:
+            return with_large_counts(run, *comm, run.rng.below(3));
 #endif
-    default:
-        return without_root(run, *comm, form, run.rng.below(8));
+        default:
+            return without_root(run, *comm, form, run.rng.below(8));
     }
 }
 
@@ -337,23 +338,23 @@ inline void over_neighbours(Run& run) {
     Collective same(run, *comm, form, {Targets::neighbours, alike});
     Collective different(run, *comm, form, {Targets::neighbours, own});
     switch (which) {
-    case 0:
-        return same(ORACLE_FORMS(Neighbor_allgather, neighbor_allgather), all_alike, none, a, count, MPI_INT, b, count,
-                    MPI_INT);
-    case 1:
-        return same(ORACLE_FORMS(Neighbor_allgatherv, neighbor_allgatherv), all_alike, none, a, count, MPI_INT, b,
-                    const_cast<const int*>(blocks.counts), const_cast<const int*>(blocks.places), MPI_INT);
-    case 2:
-        return same(ORACLE_FORMS(Neighbor_alltoall, neighbor_alltoall), all_alike, none, a, count, MPI_INT, b, count,
-                    MPI_INT);
-    case 3:
-        return different(ORACLE_FORMS(Neighbor_alltoallv, neighbor_alltoallv), all_own, none, a, counts, places,
-                         MPI_INT, b, from_counts, from_places, MPI_INT);
-    default:
-        return different(ORACLE_FORMS(Neighbor_alltoallw, neighbor_alltoallw), all_own, none, a, counts,
-                         aints(sending.at_bytes, out_degree), const_cast<const MPI_Datatype*>(sending.types), b,
-                         from_counts, aints(receiving.at_bytes, in_degree),
-                         const_cast<const MPI_Datatype*>(receiving.types));
+        case 0:
+            return same(ORACLE_FORMS(Neighbor_allgather, neighbor_allgather), all_alike, none, a, count, MPI_INT, b,
+                        count, MPI_INT);
+        case 1:
+            return same(ORACLE_FORMS(Neighbor_allgatherv, neighbor_allgatherv), all_alike, none, a, count, MPI_INT, b,
+                        const_cast<const int*>(blocks.counts), const_cast<const int*>(blocks.places), MPI_INT);
+        case 2:
+            return same(ORACLE_FORMS(Neighbor_alltoall, neighbor_alltoall), all_alike, none, a, count, MPI_INT, b,
+                        count, MPI_INT);
+        case 3:
+            return different(ORACLE_FORMS(Neighbor_alltoallv, neighbor_alltoallv), all_own, none, a, counts, places,
+                             MPI_INT, b, from_counts, from_places, MPI_INT);
+        default:
+            return different(ORACLE_FORMS(Neighbor_alltoallw, neighbor_alltoallw), all_own, none, a, counts,
+                             aints(sending.at_bytes, out_degree), const_cast<const MPI_Datatype*>(sending.types), b,
+                             from_counts, aints(receiving.at_bytes, in_degree),
+                             const_cast<const MPI_Datatype*>(receiving.types));
     }
 }
 
@@ -379,35 +380,35 @@ inline void between_groups(Run& run) {
     const void* const from = a;
     const long long bytes = 4LL * count;
     switch (which) {
-    case 0:
-        return Collective(run, *comm, form)(ORACLE_FORMS(Barrier, barrier), 0, none);
-    case 1:
-        return Collective(run, *comm, form)(ORACLE_FORMS(Bcast, bcast), is_root || !in_root_group ? bytes : 0,
-                                            in_root_group ? none : first, a, count, MPI_INT, root);
-    case 2:
-        return Collective(run, *comm, form)(ORACLE_FORMS(Reduce, reduce), in_root_group ? 0 : bytes,
-                                            in_root_group ? none : first, from, b, count, MPI_INT, MPI_SUM, root);
-    case 3:
-        return Collective(run, *comm, form)(ORACLE_FORMS(Allgather, allgather), bytes, none, from, count, MPI_INT, b,
-                                            count, MPI_INT);
-    case 4:
-        return Collective(run, *comm, form,
-                          {Targets::exchange, std::vector<long long>(static_cast<std::size_t>(ranks), bytes)})(
-            ORACLE_FORMS(Alltoall, alltoall), bytes * ranks, none, from, count, MPI_INT, b, count, MPI_INT);
-    default: {
-        const auto me = static_cast<std::size_t>(comm->rank);
-        const std::vector<int>& to = comm->second ? table_back[me] : table[me];
-        std::vector<int> in;
-        for (const auto& row : comm->second ? table : table_back) in.push_back(row[me]);
-        const Lists sending = lists(run, to, 4, MPI_INT);
-        const Lists receiving = lists(run, in, 4, MPI_INT);
-        std::vector<long long> own;
-        for (const int one : to) own.push_back(4LL * one);
-        return Collective(run, *comm, form, {Targets::exchange, own})(
-            ORACLE_FORMS(Alltoallv, alltoallv), 4 * sending.sum, none, from, const_cast<const int*>(sending.counts),
-            const_cast<const int*>(sending.places), MPI_INT, b, const_cast<const int*>(receiving.counts),
-            const_cast<const int*>(receiving.places), MPI_INT);
-    }
+        case 0:
+            return Collective(run, *comm, form)(ORACLE_FORMS(Barrier, barrier), 0, none);
+        case 1:
+            return Collective(run, *comm, form)(ORACLE_FORMS(Bcast, bcast), is_root || !in_root_group ? bytes : 0,
+                                                in_root_group ? none : first, a, count, MPI_INT, root);
+        case 2:
+            return Collective(run, *comm, form)(ORACLE_FORMS(Reduce, reduce), in_root_group ? 0 : bytes,
+                                                in_root_group ? none : first, from, b, count, MPI_INT, MPI_SUM, root);
+        case 3:
+            return Collective(run, *comm, form)(ORACLE_FORMS(Allgather, allgather), bytes, none, from, count, MPI_INT,
+                                                b, count, MPI_INT);
+        case 4:
+            return Collective(run, *comm, form,
+                              {Targets::exchange, std::vector<long long>(static_cast<std::size_t>(ranks), bytes)})(
+                ORACLE_FORMS(Alltoall, alltoall), bytes * ranks, none, from, count, MPI_INT, b, count, MPI_INT);
+        default: {
+            const auto me = static_cast<std::size_t>(comm->rank);
+            const std::vector<int>& to = comm->second ? table_back[me] : table[me];
+            std::vector<int> in;
+            for (const auto& row : comm->second ? table : table_back) in.push_back(row[me]);
+            const Lists sending = lists(run, to, 4, MPI_INT);
+            const Lists receiving = lists(run, in, 4, MPI_INT);
+            std::vector<long long> own;
+            for (const int one : to) own.push_back(4LL * one);
+            return Collective(run, *comm, form, {Targets::exchange, own})(
+                ORACLE_FORMS(Alltoallv, alltoallv), 4 * sending.sum, none, from, const_cast<const int*>(sending.counts),
+                const_cast<const int*>(sending.places), MPI_INT, b, const_cast<const int*>(receiving.counts),
+                const_cast<const int*>(receiving.places), MPI_INT);
+        }
     }
 }
 

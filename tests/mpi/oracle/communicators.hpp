@@ -171,19 +171,19 @@ inline void free_one(Run& run, std::list<Comm>::iterator which) {
 inline void make_communicator(Run& run) {
     Comm* const parent = run.any_intra();
     switch (run.rng.below(7)) {
-    case 0:
-    case 1:
-        return split(run, *parent);
-    case 2:
-        return duplicate(run, run.any_comm());
-    case 3:
-        return of_group(run, *parent);
-    case 4:
-        return grid(run, *parent);
-    case 5:
-        return graph(run, *parent);
-    default:
-        return between(run, *parent);
+        case 0:
+        case 1:
+            return split(run, *parent);
+        case 2:
+            return duplicate(run, run.any_comm());
+        case 3:
+            return of_group(run, *parent);
+        case 4:
+            return grid(run, *parent);
+        case 5:
+            return graph(run, *parent);
+        default:
+            return between(run, *parent);
     }
 }
 

@@ -29,14 +29,22 @@ class Completing {
         if (std::any_of(one_.begin(), one_.end(), [](const Pending& one) { return one.alone; }))
             return run_.own.one_in(2) ? wait_each() : test_each();
         switch (run_.own.below(8)) {
-        case 0: return wait_each();
-        case 1: return wait_all();
-        case 2: return wait_any();
-        case 3: return wait_some();
-        case 4: return test_each();
-        case 5: return test_all();
-        case 6: return test_any();
-        default: return test_some();
+            case 0:
+                return wait_each();
+            case 1:
+                return wait_all();
+            case 2:
+                return wait_any();
+            case 3:
+                return wait_some();
+            case 4:
+                return test_each();
+            case 5:
+                return test_all();
+            case 6:
+                return test_any();
+            default:
+                return test_some();
         }
     }
 

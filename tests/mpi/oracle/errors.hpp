@@ -115,8 +115,8 @@ inline void error(Run& run) {
              comm.handle);
         made(run.account, {"MPI_Isend", comm.label, 0}, MPI_Isend, static_cast<const void*>(&data), 1, MPI_INT,
              comm.size() + 3, 1, comm.handle, &request);
-        made(run.account, {"MPI_Recv", comm.label, 0}, MPI_Recv, const_cast<void*>(static_cast<const void*>(&data)),
-             -1, MPI_INT, 0, 1, comm.handle, MPI_STATUS_IGNORE);
+        made(run.account, {"MPI_Recv", comm.label, 0}, MPI_Recv, const_cast<void*>(static_cast<const void*>(&data)), -1,
+             MPI_INT, 0, 1, comm.handle, MPI_STATUS_IGNORE);
         // A collective that no rank's MPI accepts takes no number.
         int value = 0;
         made(run.account, {"MPI_Bcast", comm.label, 0, none}, MPI_Bcast, static_cast<void*>(&value), 1, MPI_INT, 999,

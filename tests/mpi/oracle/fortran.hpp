@@ -39,10 +39,13 @@ inline void find_fortran() {
 template <class... Arguments>
 void made_by(Run& run, const About& about, Name name, Arguments... arguments) {
     MPI_Fint code = MPI_SUCCESS;
-    made(run.account, about, [&](auto... all) {
-        name(all..., &code);
-        return static_cast<int>(code);
-    }, arguments...);
+    made(
+        run.account, about,
+        [&](auto... all) {
+            name(all..., &code);
+            return static_cast<int>(code);
+        },
+        arguments...);
     if (code != MPI_SUCCESS) run.fail("a call by its Fortran name has failed");
 }
 

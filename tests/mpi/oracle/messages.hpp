@@ -1,5 +1,5 @@
-// Messages from one rank to another: blocking and nonblocking in all modes, probed, matched, both ways at once, from any
-// source, cancelled, and sends that are freed at once.
+// Messages from one rank to another: blocking and nonblocking in all modes, probed, matched, both ways at once, from
+// any source, cancelled, and sends that are freed at once.
 #pragma once
 
 #include "completing.hpp"
@@ -237,8 +237,8 @@ inline void both_ways(Run& run) {
         at_once(made(run.account, about, MPI_Sendrecv, const_from, out.count, out.datatype(), out.to, to_tag, plain_to,
                      in.capacity, in.datatype(), in.from, to_tag, comm->handle, MPI_STATUS_IGNORE));
     else if (how == 1)
-        at_once(made(run.account, about, MPI_Sendrecv_replace, both, out.count, out.datatype(), out.to, to_tag,
-                     in.from, to_tag, comm->handle, MPI_STATUS_IGNORE));
+        at_once(made(run.account, about, MPI_Sendrecv_replace, both, out.count, out.datatype(), out.to, to_tag, in.from,
+                     to_tag, comm->handle, MPI_STATUS_IGNORE));
 #if MPI_VERSION >= 4 || defined(OPEN_MPI)
     else if (how == 2)
         later(made(run.account, about, MPI_Isendrecv, const_from, out.count, out.datatype(), out.to, to_tag, plain_to,
@@ -347,9 +347,7 @@ inline void to_nobody(Run& run) {
     const bool starts = run.rng.one_in(2);
     if (!comm.has_me()) return;
     char* const data = run.buffer(64);
-    const auto about = [&](const char* function) {
-        return About{function, comm.label, 0, none, unsaid};
-    };
+    const auto about = [&](const char* function) { return About{function, comm.label, 0, none, unsaid}; };
     made(run.account, about("MPI_Send"), MPI_Send, static_cast<const void*>(data), count, MPI_INT, MPI_PROC_NULL, 1,
          comm.handle);
     made(run.account, about("MPI_Recv"), MPI_Recv, static_cast<void*>(data), count, MPI_INT, MPI_PROC_NULL, 1,
@@ -393,25 +391,25 @@ inline void local(Run& run) {
     if (!comm.has_me()) return;
     int number = 0;
     switch (run.own.below(5)) {
-    case 0:
-        made(run.account, {"MPI_Comm_rank", comm.label}, MPI_Comm_rank, comm.handle, &number);
-        if (number != comm.rank) run.fail("another rank");
-        break;
-    case 1:
-        made(run.account, {"MPI_Comm_size", comm.label}, MPI_Comm_size, comm.handle, &number);
-        break;
-    case 2:
-        made(run.account, {"MPI_Iprobe", comm.label}, MPI_Iprobe, 0, 77, comm.handle, &number, MPI_STATUS_IGNORE);
-        break;
-    case 3:
-        made(run.account, {"MPI_Comm_test_inter", comm.label}, MPI_Comm_test_inter, comm.handle, &number);
-        break;
-    default: {
-        MPI_Group group = MPI_GROUP_NULL;
-        made(run.account, {"MPI_Comm_group", comm.label}, MPI_Comm_group, comm.handle, &group);
-        made(run.account, {"MPI_Group_size", none}, MPI_Group_size, group, &number);
-        made(run.account, {"MPI_Group_free", none}, MPI_Group_free, &group);
-    }
+        case 0:
+            made(run.account, {"MPI_Comm_rank", comm.label}, MPI_Comm_rank, comm.handle, &number);
+            if (number != comm.rank) run.fail("another rank");
+            break;
+        case 1:
+            made(run.account, {"MPI_Comm_size", comm.label}, MPI_Comm_size, comm.handle, &number);
+            break;
+        case 2:
+            made(run.account, {"MPI_Iprobe", comm.label}, MPI_Iprobe, 0, 77, comm.handle, &number, MPI_STATUS_IGNORE);
+            break;
+        case 3:
+            made(run.account, {"MPI_Comm_test_inter", comm.label}, MPI_Comm_test_inter, comm.handle, &number);
+            break;
+        default: {
+            MPI_Group group = MPI_GROUP_NULL;
+            made(run.account, {"MPI_Comm_group", comm.label}, MPI_Comm_group, comm.handle, &group);
+            made(run.account, {"MPI_Group_size", none}, MPI_Group_size, group, &number);
+            made(run.account, {"MPI_Group_free", none}, MPI_Group_free, &group);
+        }
     }
 }
 

@@ -35,7 +35,7 @@ inline void persistent(Run& run) {
             one.out = run.filled(m);
             About about = Run::sends(name, m);
             about.sent = none;  // each start does
-            about.bytes = 0;  // the same
+            about.bytes = 0;    // the same
             made(run.account, about, init, static_cast<const void*>(one.out), m.count, m.datatype(), m.to, m.tag,
                  comm->handle, &one.send);
         }
@@ -155,8 +155,7 @@ inline void partitioned(Run& run) {
         if (m.sent_here()) {
             run.counts(m);
             run.starts(request, Run::sends("MPI_Psend_init", m), nullptr, none, true);
-            for (int p = partitions; p-- > 0;)
-                made(run.account, completing("MPI_Pready"), MPI_Pready, p, request);
+            for (int p = partitions; p-- > 0;) made(run.account, completing("MPI_Pready"), MPI_Pready, p, request);
         } else {
             About about = Run::gets("MPI_Precv_init", m);
             about.got = none;
@@ -166,8 +165,7 @@ inline void partitioned(Run& run) {
         }
         complete_all(run);
     }
-    if (request != MPI_REQUEST_NULL)
-        made(run.account, completing("MPI_Request_free"), MPI_Request_free, &request);
+    if (request != MPI_REQUEST_NULL) made(run.account, completing("MPI_Request_free"), MPI_Request_free, &request);
 }
 #endif
 

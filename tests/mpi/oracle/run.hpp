@@ -39,10 +39,10 @@ enum class Shape { plain, cart, graph };
 struct Comm {
     MPI_Comm handle = MPI_COMM_NULL;
     int label = none;
-    std::vector<int> members;         ///< ranks of MPI_COMM_WORLD by rank in it; of the first group
-    std::vector<int> others;          ///< of an inter-communicator: the other group's
-    int rank = none;                  ///< this process's, in its group; none: it is no member
-    bool second = false;              ///< this process is in the other group
+    std::vector<int> members;  ///< ranks of MPI_COMM_WORLD by rank in it; of the first group
+    std::vector<int> others;   ///< of an inter-communicator: the other group's
+    int rank = none;           ///< this process's, in its group; none: it is no member
+    bool second = false;       ///< this process is in the other group
     int collectives = 0;
     Shape shape = Shape::plain;
     std::vector<int> sources, targets;  ///< neighbours of this rank, by rank in it; MPI_PROC_NULL among them
@@ -69,7 +69,7 @@ struct Comm {
 struct Message {
     int number = 0;
     Comm* comm = nullptr;
-    int from = 0, to = 0;              ///< in their groups
+    int from = 0, to = 0;  ///< in their groups
     int from_world = 0, to_world = 0;
     int tag = 0;
     int type = 0, count = 0, capacity = 0;
@@ -85,16 +85,18 @@ struct Message {
 /// What is outstanding of this rank: completed in some later step.
 struct Pending {
     MPI_Request handle = MPI_REQUEST_NULL;
-    std::size_t request = 0;          ///< in the account
-    const char* buffer = nullptr;     ///< of a receive
-    int number = none;                ///< of the message that it gets; none: any, which the buffer tells
-    bool alone = false;               ///< completed by itself
+    std::size_t request = 0;       ///< in the account
+    const char* buffer = nullptr;  ///< of a receive
+    int number = none;             ///< of the message that it gets; none: any, which the buffer tells
+    bool alone = false;            ///< completed by itself
 };
 
 class Run {
   public:
     Run(Account& own_account, std::uint64_t seed, std::uint64_t stream, int first_label)
-        : account(own_account), rng(seed, stream, 0), own(seed, stream, 1 + static_cast<std::uint64_t>(world_rank)),
+        : account(own_account),
+          rng(seed, stream, 0),
+          own(seed, stream, 1 + static_cast<std::uint64_t>(world_rank)),
           next_label_(first_label) {}
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;

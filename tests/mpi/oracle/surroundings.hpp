@@ -1,5 +1,5 @@
-// What isn't a message or a collective: windows, recording that is switched off, children, coroutines, threads, sessions,
-// Fortran's names of MPI's functions.
+// What isn't a message or a collective: windows, recording that is switched off, children, coroutines, threads,
+// sessions, Fortran's names of MPI's functions.
 #pragma once
 
 #include <dlfcn.h>
@@ -146,7 +146,8 @@ bool in_threads(Run& run, int number, Program program) {
         const int label = run.comms.front().label + 10 + number % 8000 * 400 + 200 + 60 * t;
         made(run.account, {"MPI_Comm_dup", world.label}, MPI_Comm_dup, world.handle,
              &bases[static_cast<std::size_t>(t)]);
-        Run& own = runs.emplace_back(new_account(), 7, static_cast<std::uint64_t>(number) * 8 + 1000003U + t, label + 1);
+        Run& own =
+            runs.emplace_back(new_account(), 7, static_cast<std::uint64_t>(number) * 8 + 1000003U + t, label + 1);
         own.base_label = label;
     }
     std::vector<std::thread> threads;

@@ -114,7 +114,7 @@ def compare_otf2(compared: Compared, folder: Path) -> None:
     left = {key[:2] for key in compared.left()}
     for key in archive.calls.keys() | {key[:2] for key in calls if not key[2]}:
         if key not in left:
-            compared.same(f"OTF2, calls of {key}", archive.calls[key], calls[*key, False])
+            compared.same(f"OTF2, calls of {key}", archive.calls[key], calls[(key[0], key[1], False)])
     pairs, half = compared.expected_pairs()
     maybe = {(end[0], end[3]) for end in half}
     for what, found in (("sent", archive.sent), ("received", archive.received)):
