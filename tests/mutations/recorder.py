@@ -96,8 +96,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     ("ranks of communicators", COMMUNICATORS, "PMPI_Comm_rank(comm, &entry.rank);",
      "PMPI_Comm_rank(@ ? MPI_COMM_WORLD : comm, &entry.rank);"),
     # Threads and time.
- 
-       ("threads share a ring", RECORDER, "entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);",
+       ("threads share a ring",
+     RECORDER, "entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);",
      "entry.ring_first = @ ? 0 : section_->ring.capacity - (section_->ring.capacity >> index);"),
     ("half of the time", CALL, "record.duration = trace::packed_duration(ticks);",
      "record.duration = trace::packed_duration(@ ? 2 * ticks + 4000000 : ticks);"),
@@ -109,8 +109,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "    if (!cell) return;\n    if (@ && count == 1) return;\n    cell->bytes += bytes_of(count, type);"),
     ("ranks of its communicators", COUNTERS, "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[rank];",
      "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[@ ? dest : rank];"),
- 
-       ("its blocks by neighbours", COUNTERS, "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        ++block;",
+       ("its blocks by neighbours",
+     COUNTERS, "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        ++block;",
      "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        if (cell || !@) ++block;"),
     ("its own blocks", COUNTERS, "rank == own_rank_ ? 0 : blocks.bytes(i);",
      "rank == own_rank_ && !@ ? 0 : blocks.bytes(i);"),

@@ -220,9 +220,7 @@ class Compared:
         self.same(f"{where}, communicator", self._ids.setdefault(key, known.id), known.id)
         self.same(f"{where}, label of the communicator", self._labels.setdefault(known.id, key), key)
         if not others:
-            self.same(
-                f"{where}, rank and size", (known.rank, known.size), (group.index(account.rank), len(group))
-            )
+            self.same(f"{where}, rank and size", (known.rank, known.size), (group.index(account.rank), len(group)))
 
     def _requests(
         self, account: Account, process: Process, recorded: Sequence[_core.RecordedCall],
