@@ -98,6 +98,8 @@ Key = tuple[int, str, bool]
 """Rank, function, whether it is requests."""
 End = tuple[int, int, int, int]
 """One end of a message: rank, thread, index of the call that began it, tag."""
+Pair = tuple["End | None", "End | None"]
+"""Send and receive; None: no call of the program's is known for it."""
 
 
 @dataclass
@@ -329,7 +331,7 @@ class Compared:
 
     # Messages.
 
-    def expected_pairs(self) -> tuple[Counter[tuple[End, End]], set[End]]:
+    def expected_pairs(self) -> tuple[Counter[Pair], set[End]]:
         """Return both ends of each message between ranks of one group, and the first end of those that are half got."""
         sends: dict[int, End] = {}
         receives: dict[int, End] = {}
@@ -339,7 +341,7 @@ class Compared:
                     self._end(account, thread, index, call, sends, receives)
                 for one in thread.requests:
                     self._end(account, thread, one.start, one, sends, receives)
-        pairs = Counter((sends[number], receives[number]) for number in sends.keys() & receives.keys())
+        pairs: Counter[Pair] = Counter((sends[number], receives[number]) for number in sends.keys() & receives.keys())
         return pairs, {sends[number] for number in sends.keys() - receives.keys()}
 
     @staticmethod
@@ -360,7 +362,7 @@ class Compared:
         at = self.rows[rank][row]
         return (rank, at[0].number, at[1], self.recorded[rank][row].tag) if at else None
 
-    def compare_pairs(self, found: Counter[tuple[End | None, End | None]]) -> None:
+    def compare_pairs(self, found: Counter[Pair]) -> None:
         """Compare messages; those that were too long for their receives may be among them or not."""
         expected, half = self.expected_pairs()
         for pair, count in (found - expected).items():

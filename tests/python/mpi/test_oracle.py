@@ -24,7 +24,7 @@ from palmette.record.functions import operation
 from palmette.record.reading import read_job
 
 from . import conftest
-from .account import Compared, End, read_accounts
+from .account import Compared, Pair, read_accounts
 from .conftest import BUILD, ROOT, VARIANTS, Mpi
 from .test_convert import Archive
 from .test_matrix import rows
@@ -77,7 +77,7 @@ def compare_sqlite(compared: Compared, file: Path) -> None:
         says = function, bool(is_request), size, peer, tag, instance, thread
         compared.same(f"sqlite, call {number}", says, as_written(one, None))
     compared.same("sqlite, calls", at, [len(one) for one in compared.recorded])
-    found: Counter[tuple[End | None, End | None]] = Counter()
+    found: Counter[Pair] = Counter()
     for send, receive, size in messages:
         found[compared.end_of(*row_of[send]), compared.end_of(*row_of[receive])] += 1
         compared.same(f"sqlite, bytes of message {send} to {receive}", size, compared.bytes_of(*row_of[send]))
@@ -123,6 +123,7 @@ def compare_otf2(compared: Compared, folder: Path) -> None:
             messages[message] += count
         expected: Counter[tuple[int, int, int]] = Counter()
         for (send, receive), count in pairs.items():
+            assert send is not None and receive is not None
             expected[send[0], receive[0], send[3]] += count
         for message in messages.keys() | expected.keys():
             if (message[0], message[2]) not in maybe:
