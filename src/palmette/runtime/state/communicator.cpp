@@ -19,9 +19,13 @@
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/daemon_groups.hpp"
+#include "palmette/runtime/state/probe.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
+#include "palmette/select/by_model.hpp"
 #include "palmette/select/through_aggregators.hpp"
 
 namespace palmette::runtime {
@@ -51,6 +55,11 @@ std::string phrase_of(std::int64_t from, std::int64_t to) {
     if (to == INT64_MAX) return "from " + base::format_size(from) + " on";
     return base::cat(base::format_size(from), " to ", base::format_size(to));
 }
+
+CallKind kind_of(const PlanKey& key) { return {key.function, size_class(key.block_bytes), key.ordered, key.exact}; }
+
+/// Candidates of the model that are compared with the MPI's own, one after the other, before it keeps a kind of calls.
+constexpr std::size_t most_candidates = 3;
 
 /// Why all calls of a function are left to the MPI: the reasons of the rows that match their sizes.
 std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
@@ -165,15 +174,63 @@ Communicator::Devices Communicator::look_at_devices(select::Function function, c
 }
 
 Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
-    const PlanKey& key = plan.key;
-    Kind kind{key.function, size_class(key.block_bytes), key.ordered, key.comparing, plan.algorithm};
-    for (const auto& [known, comparison] : comparisons_)
-        if (known == kind) return *comparison;
-    const bool shadow = key.comparing == Comparing::shadow;
-    comparisons_.emplace_back(std::move(kind),
-                              std::make_unique<Comparison>(shadow_comm_, settings.compare, shadow,
-                                                           shadow && !settings.fallback_fp_reductions));
-    return *comparisons_.back().second;
+    const CallKind kind = kind_of(plan.key);
+    for (const ComparedKind& known : comparisons_)
+        if (known.kind == kind && known.algorithm == plan.algorithm) return *known.comparison;
+    const Comparison::Terms terms{.share = settings.compare,
+                                  .on_trial = plan.on_trial,
+                                  .once = !plan.key.exact,
+                                  .late = !verdicts_->lost(kind).empty(),
+                                  .won = verdicts_->has_won(kind, plan.candidate)};
+    comparisons_.push_back({kind, plan.algorithm, std::make_unique<Comparison>(shadow_comm_, terms)});
+    return *comparisons_.back().comparison;
+}
+
+void Communicator::probe() {
+    may_probe_ = false;
+    const auto costs = probe_costs(shadow_comm_, job_, rank_);
+    if (!costs) return;
+    const topology::Job measured_on = job_;
+    apply_costs(*costs, measured_on, job_);
+    Process::instance().keep_costs(*costs);
+}
+
+void Communicator::keep_verdict(const CachedPlan& plan) {
+    const select::Verdict verdict = plan.comparison->verdict();
+    if (verdict == select::Verdict::open || verdict == plan.comparison->verdict_before()) return;
+    if (shared_verdicts_) shared_verdicts_->add(kind_of(plan.key), plan.candidate, !plan.comparison->lost());
+}
+
+void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
+    const std::string why = why_lost(plan);
+    const CallKind kind = kind_of(plan.key);
+    verdicts_->add(kind, plan.candidate, false);
+    if (!select::is_neighbourhood(plan.key.function) && plan.users == 0 &&
+        verdicts_->lost(kind).size() < most_candidates) {
+        CachedPlan next;
+        next.key = plan.key;
+        fill(next, settings);
+        if (!next.refusal) {
+            plan = std::move(next);
+            return;
+        }
+    }
+    plan.refusal = Refusal::slower;
+    plan.reason = why;
+    leave_kind(plan);
+}
+
+void Communicator::leave_kind(CachedPlan& plan) {
+    const CallKind kind = kind_of(plan.key);
+    if (kind.ordered || kind.size_class < 1 || select::is_neighbourhood(kind.function)) return;
+    plan.refused = &Process::instance().report().refused_row(kind.function, *plan.refusal, plan.reason);
+    const std::int64_t from = kind.size_class == 1 ? 1 : largest_of(kind.size_class - 1) + 1;
+    for (LeftToMpi& left : left_.sizes[static_cast<std::size_t>(kind.function)][1]) {
+        if (left.has(from)) return;
+        if (left.from <= left.to) continue;
+        left = {from, largest_of(kind.size_class), plan.refused};
+        return;
+    }
 }
 
 bool Communicator::can_share(const Settings& settings) const {
@@ -223,11 +280,19 @@ bool Communicator::ranks_read_each_other() {
 select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
                                     const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
-        return {forced->algorithm, "forced by " + forced->source};
+        return {forced->algorithm, "forced by " + forced->source, select::Basis::demand};
+    if (settings.reproducible && plan::is_reduction(plan.collective)) {
+        // Neither measured times nor the placement may decide: the job in rank order has no topology and no costs.
+        if (auto best = select::best_by_model(*plan.job, request))
+            return {std::move(best->spec), "PALMETTE_REPRODUCIBLE: the same for any placement", select::Basis::demand};
+        return {std::nullopt, "PALMETTE_REPRODUCIBLE: no algorithm can serve", select::Basis::demand};
+    }
+    const std::vector<std::string> lost = verdicts_->lost(kind_of(plan.key));
+    const select::Surroundings around{settings.mpi, settings.oversubscribed, plan.key.blocking,
+                                      is_compared(plan.key, settings), &lost};
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
-        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
-                                                      {settings.mpi, settings.oversubscribed, plan.key.blocking});
+        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request, around);
         choice.reason =
             base::cat("counts repeat, at most ", base::format_size(request.block_bytes), ": ", choice.reason);
         return choice;
@@ -235,8 +300,8 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     const bool aggregates = may_aggregate(plan, request, settings);
     std::optional<topology::Job> without;
     if (!aggregates && !plan.job->aggregators().empty()) without.emplace(*plan.job).drop_aggregators();
-    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request,
-                                                  {settings.mpi, settings.oversubscribed, plan.key.blocking});
+    select::Choice choice =
+        settings.table.choose(plan.key.function, without ? *without : *plan.job, request, around);
     // A tuned table may have a row for them.
     const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
     if (aggregates && !decided)
@@ -294,6 +359,10 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
         select::Choice choice = choose(plan, request, settings);
+        if (choice.basis == select::Basis::assumptions && may_probe_) {
+            probe();
+            choice = choose(plan, request, settings);
+        }
         const auto uses_node_memory = [&](const select::Spec& spec) {
             return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
         };
@@ -311,6 +380,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             return;
         }
         select::Spec& spec = *choice.algorithm;
+        plan.candidate = spec.text();
+        plan.on_trial = select::is_on_trial(choice.basis);
         const bool lengths_known = key.block_bytes >= 0;
         plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
         request.shared_memory = plan.shares;
@@ -428,8 +499,10 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
             const auto function = static_cast<Function>(f);
             const auto& forced = settings.forced[f];
             // Reductions may be planned for another order of ranks, on which other rows match.
-            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
-            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking};
+            if (!forced && plan::is_reduction(select::collective_of(function)) && (scattered || settings.reproducible))
+                continue;
+            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking,
+                                              blocking && settings.compare > 0};
             const std::size_t b = blocking ? 1 : 0;
             if (forced) {
                 if (!forced->algorithm)

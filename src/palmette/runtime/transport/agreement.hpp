@@ -20,6 +20,8 @@ struct Agreement {
     bool values_agree = true;       ///< result: all of these hashes are equal
     bool recorded = false;          ///< result: calls of all ranks are
     bool no_driver = true;          ///< result: no rank has a device's driver
+    std::uint64_t verdicts_hash = 0;  ///< of what comparisons on communicators of the same ranks have found
+    bool verdicts_agree = true;       ///< result: all of these hashes are equal
     bool mpi_takes = false;         ///< result: on all ranks the MPI takes the memory of all devices
 };
 
