@@ -53,9 +53,10 @@ bool Comparison::agree_on_pair() {
     const double synchronising_s = 3 * agreeing;
     cost_s_ = synchronising_s + std::max(0.0, mpi_meanwhile_ ? ours - mpi : mpi - ours);
     comparable_ = warm_ && std::max(ours_bytes, mpi_bytes) <= comparable_ratio * std::min(ours_bytes, mpi_bytes);
-    warm_ = true;
     if (comparable_) add(ours, mpi);
-    pace_.add(ours, mpi, synchronising_s, verdict_);
+    // Set-up that only the first pair has doesn't postpone the second one.
+    pace_.add(warm_ ? ours : std::min(ours, mpi), mpi, synchronising_s, verdict_);
+    warm_ = true;
     next_ = terms_.once && verdict_ != select::Verdict::open ? never : calls_ + pace_.calls_to_next_pair(calls_);
     return true;
 }

@@ -237,7 +237,12 @@ void Process::keep_costs(const ProbedCosts& costs) {
     const std::lock_guard lock(places_mutex_);
     const topology::Job measured_on = *world_;
     apply_costs(costs, measured_on, *world_);
-    places_.clear();
+    for (auto& place : places_) {
+        topology::Job job = world_->restricted_to(place->members);
+        const Settings& settings = place->forced ? *place->forced : settings_;
+        const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, settings, report_);
+        place = std::make_shared<const Place>(Place{place->members, place->forced, std::move(job), left, place->verdicts});
+    }
 }
 
 std::shared_ptr<const Process::Place> Process::place_of(std::vector<topology::Rank> members,
