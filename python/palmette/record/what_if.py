@@ -260,7 +260,7 @@ class _Prices:
         if name in self._wanted.force:
             return self._wanted.force[name]
         if self._wanted.table is not None:
-            return self._wanted.table.choose(name, job, root, block).algorithm or MPI
+            return self._wanted.table.choose(name, job, root, block, compared=True).algorithm or MPI
         return algorithm or MPI
 
 

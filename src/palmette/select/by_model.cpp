@@ -156,7 +156,10 @@ bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
 }
 
 bool serves(const topology::Job& job, const plan::Request& request, const Spec& spec) {
-    return !collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
+    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+    // Without shared memory it would send messages instead, which another candidate does by its name.
+    if (!request.shared_memory && collectives::uses_node_memory(row, spec)) return false;
+    return !row.refuse(job, request, spec);
 }
 
 }  // namespace

@@ -16,12 +16,8 @@
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/on_device.hpp"
-#include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/daemon_groups.hpp"
-#include "palmette/runtime/state/probe.hpp"
-#include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
@@ -55,11 +51,6 @@ std::string phrase_of(std::int64_t from, std::int64_t to) {
     if (to == INT64_MAX) return "from " + base::format_size(from) + " on";
     return base::cat(base::format_size(from), " to ", base::format_size(to));
 }
-
-CallKind kind_of(const PlanKey& key) { return {key.function, size_class(key.block_bytes), key.ordered, key.exact}; }
-
-/// Candidates of the model that are compared with the MPI's own, one after the other, before it keeps a kind of calls.
-constexpr std::size_t most_candidates = 3;
 
 /// Why all calls of a function are left to the MPI: the reasons of the rows that match their sizes.
 std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
@@ -171,66 +162,6 @@ Communicator::Devices Communicator::look_at_devices(select::Function function, c
     if (!known) return Devices::are_unknown;
     return !none_on_device && devices_are_the_mpis(function, settings) ? Devices::are_the_mpis : Devices::may_be_served;
 #endif
-}
-
-Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
-    const CallKind kind = kind_of(plan.key);
-    for (const ComparedKind& known : comparisons_)
-        if (known.kind == kind && known.algorithm == plan.algorithm) return *known.comparison;
-    const Comparison::Terms terms{.share = settings.compare,
-                                  .on_trial = plan.on_trial,
-                                  .once = !plan.key.exact,
-                                  .late = !verdicts_->lost(kind).empty(),
-                                  .won = verdicts_->has_won(kind, plan.candidate)};
-    comparisons_.push_back({kind, plan.algorithm, std::make_unique<Comparison>(shadow_comm_, terms)});
-    return *comparisons_.back().comparison;
-}
-
-void Communicator::probe() {
-    may_probe_ = false;
-    const auto costs = probe_costs(shadow_comm_, job_, rank_);
-    if (!costs) return;
-    const topology::Job measured_on = job_;
-    apply_costs(*costs, measured_on, job_);
-    Process::instance().keep_costs(*costs);
-}
-
-void Communicator::keep_verdict(const CachedPlan& plan) {
-    const select::Verdict verdict = plan.comparison->verdict();
-    if (verdict == select::Verdict::open || verdict == plan.comparison->verdict_before()) return;
-    if (shared_verdicts_) shared_verdicts_->add(kind_of(plan.key), plan.candidate, !plan.comparison->lost());
-}
-
-void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
-    const std::string why = why_lost(plan);
-    const CallKind kind = kind_of(plan.key);
-    verdicts_->add(kind, plan.candidate, false);
-    if (!select::is_neighbourhood(plan.key.function) && plan.users == 0 &&
-        verdicts_->lost(kind).size() < most_candidates) {
-        CachedPlan next;
-        next.key = plan.key;
-        fill(next, settings);
-        if (!next.refusal) {
-            plan = std::move(next);
-            return;
-        }
-    }
-    plan.refusal = Refusal::slower;
-    plan.reason = why;
-    leave_kind(plan);
-}
-
-void Communicator::leave_kind(CachedPlan& plan) {
-    const CallKind kind = kind_of(plan.key);
-    if (kind.ordered || kind.size_class < 1 || select::is_neighbourhood(kind.function)) return;
-    plan.refused = &Process::instance().report().refused_row(kind.function, *plan.refusal, plan.reason);
-    const std::int64_t from = kind.size_class == 1 ? 1 : largest_of(kind.size_class - 1) + 1;
-    for (LeftToMpi& left : left_.sizes[static_cast<std::size_t>(kind.function)][1]) {
-        if (left.has(from)) return;
-        if (left.from <= left.to) continue;
-        left = {from, largest_of(kind.size_class), plan.refused};
-        return;
-    }
 }
 
 bool Communicator::can_share(const Settings& settings) const {

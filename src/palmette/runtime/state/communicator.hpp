@@ -42,6 +42,9 @@ struct PlanKey {
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
+/// The calls that are compared with such a one.
+CallKind kind_of(const PlanKey& key);
+
 /// A choice and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
 struct CachedPlan {
     PlanKey key;
