@@ -82,6 +82,8 @@ def test_a_former_setting_is_told_with_what_holds_now(
     monkeypatch.setenv("PALMETTE_GIVE_UP_SUMS", "1")
     result = palmette("settings")
     assert result.status == 0
-    assert "PALMETTE_GIVE_UP_SUMS is what always happens now; PALMETTE_REPRODUCIBLE=1 keeps" in " ".join(result.err.split())
+    assert "PALMETTE_GIVE_UP_SUMS is what always happens now; PALMETTE_REPRODUCIBLE=1 keeps" in " ".join(
+        result.err.split()
+    )
     known = {setting.name for setting in settings.declared()}
     assert not known & settings.former().keys()

@@ -127,7 +127,8 @@ void register_select(nb::module_& m) {
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true, "compared"_a = false,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
             "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
-            "may share memory, in blocking calls; compared: these are compared with the MPI's own, so that the model may "
+            "may share memory, in blocking calls; compared: these are compared with the MPI's own, so that the model "
+            "may "
             "choose from assumed costs. Raises Error.")
         .def(
             "match_rows",

@@ -75,9 +75,8 @@ Costs Costs::of(const Job& job) {
     const Network network = assumed_network(job);
     for (std::size_t l = node + 1; l-- > 0;) {
         const double further = assumed::further_latency_s * static_cast<double>(node - l);
-        out.levels[l] =
-            message_costs(job.levels()[l].costs, std::max(network.latency_s + further, inner_latency_s),
-                          network.overhead_s, stream);
+        out.levels[l] = message_costs(job.levels()[l].costs, std::max(network.latency_s + further, inner_latency_s),
+                                      network.overhead_s, stream);
         inner_latency_s = out.levels[l].latency_s.value;
     }
     out.unknown_node_edge_bytes_per_s = out.levels[node].stream_bytes_per_s.value;

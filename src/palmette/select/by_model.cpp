@@ -107,11 +107,21 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "rabenseifner",
                     "recursive_doubling:order=rank"};
         case Collective::reduce_scatter:
-            return {"shared",         "leaders:leaders=all,inside=shared", "leaders:inside=linear", "ring:segment=32K",
-                    "ring:nested=no", "recursive_halving"};
+            return {"shared",
+                    "leaders:leaders=all,inside=shared",
+                    "leaders:inside=linear",
+                    "ring:segment=32K",
+                    "ring:nested=no",
+                    "recursive_halving"};
         case Collective::alltoall:
-            return {"shared", "node_aware:inside=linear", "node_aware:inside=shared", "leaders:leaders=8", "linear",
-                    "bruck",  "bruck:radix=4",            "bruck:radix=8"};
+            return {"shared",
+                    "node_aware:inside=linear",
+                    "node_aware:inside=shared",
+                    "leaders:leaders=8",
+                    "linear",
+                    "bruck",
+                    "bruck:radix=4",
+                    "bruck:radix=8"};
         case Collective::barrier:
             return {"shared", "leaders", "dissemination:inside=shared", "dissemination"};
         case Collective::scan:

@@ -71,9 +71,8 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
 /// Whether latencies are known where the job's messages cross nodes, or cores on a single node.
 bool has_known_costs(const Job& job) {
     if (job.nodes().groups.count() > 1) return slowest_latency(job) > 0;
-    return job.inside().latency_s > 0 || std::any_of(job.levels().begin(), job.levels().end(), [](const auto& level) {
-               return level.costs.latency_s > 0;
-           });
+    return job.inside().latency_s > 0 || std::any_of(job.levels().begin(), job.levels().end(),
+                                                     [](const auto& level) { return level.costs.latency_s > 0; });
 }
 
 /// Whether the model may choose where no row fits.

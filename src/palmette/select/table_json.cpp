@@ -191,8 +191,7 @@ Table Table::from_json(const Json& document) {
         Row row = read_row(item, where);
         if (!row.source.empty()) {
             const auto source = std::ranges::find(sources, row.source, &Source::name);
-            if (source == sources.end())
-                fail(where, ".source: \"", row.source, "\" is none of the table's sources");
+            if (source == sources.end()) fail(where, ".source: \"", row.source, "\" is none of the table's sources");
             restrict_to(row, source->shape);
         }
         table.rows_.push_back(std::move(row));

@@ -132,8 +132,8 @@ TEST(ByModel, messages_to_other_groups_share_their_senders_link_with_those_to_it
 
 TEST(ByModel, the_built_in_table_leaves_machines_to_it_that_nobody_measured) {
     const auto basis = [](const char* machine, bool compared) -> std::optional<Basis> {
-        const Choice choice = Table::built_in().choose(Function::bcast, test::job_on(machine),
-                                                       request_of(Collective::bcast, 4096), {"", false, true, compared});
+        const Choice choice = Table::built_in().choose(
+            Function::bcast, test::job_on(machine), request_of(Collective::bcast, 4096), {"", false, true, compared});
         return choice.algorithm ? std::optional(choice.basis) : std::nullopt;
     };
     EXPECT_EQ(basis("2leaf@6GB/s~50us:4node@3GB/s~2us:2core", false), Basis::costs);
@@ -151,7 +151,8 @@ TEST(ByModel, what_has_lost_is_not_chosen_again) {
     std::vector<std::string> lost;
     const plan::Request request = request_of(Collective::allreduce, 65536);
     for (int i = 0; i < 3; ++i) {
-        const Choice choice = Table::built_in().choose(Function::allreduce, job, request, {"", false, true, true, &lost});
+        const Choice choice =
+            Table::built_in().choose(Function::allreduce, job, request, {"", false, true, true, &lost});
         ASSERT_TRUE(choice.algorithm);
         EXPECT_THAT(lost, testing::Not(testing::Contains(choice.algorithm->text())));
         lost.push_back(choice.algorithm->text());

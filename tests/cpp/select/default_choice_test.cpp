@@ -23,7 +23,9 @@ using topology::Job;
 class Chance {
   public:
     explicit Chance(std::uint32_t seed) : engine_(seed) {}
-    double uniform(double low, double high) { return low + (high - low) * (static_cast<double>(engine_()) / 4294967296.0); }
+    double uniform(double low, double high) {
+        return low + (high - low) * (static_cast<double>(engine_()) / 4294967296.0);
+    }
     std::int32_t below(std::int32_t count) { return static_cast<std::int32_t>(uniform(0, count)); }
     double log_uniform(double low, double high) { return low * std::pow(high / low, uniform(0, 1)); }
     bool once_in(std::int32_t count) { return below(count) == 0; }
@@ -111,11 +113,11 @@ void check(Tally& tally, const Drawn& drawn, Function function, std::int64_t byt
     std::string source;
     for (const Row& row : Table::built_in().rows())
         if (choice.reason.find(row.why) != std::string::npos && row.function == function) source = row.source;
-    tally.exceptions.push_back({ratio,
-                                base::cat(name_of(function), " of ", base::format_size(bytes), " on ", drawn.text,
-                                          ": ", choice.algorithm->text(), " ", ratio, " times ",
-                                          ranked.front().spec.text(), "; ", choice.reason),
-                                source});
+    tally.exceptions.push_back(
+        {ratio,
+         base::cat(name_of(function), " of ", base::format_size(bytes), " on ", drawn.text, ": ",
+                   choice.algorithm->text(), " ", ratio, " times ", ranked.front().spec.text(), "; ", choice.reason),
+         source});
 }
 
 TEST(DefaultChoice, is_near_the_best_candidate_of_the_model_or_the_mpis_on_2000_machines) {

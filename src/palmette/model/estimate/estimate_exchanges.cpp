@@ -82,7 +82,8 @@ double node_s(const FormulaInput& input, double bytes, std::string_view inside, 
     const Tier& tier = input.tiers.intra_node();
     const double one = bytes / tier.stream + tier.overhead_s + (combine ? input.tiers.reduce_s(bytes) : 0);
     if (inside == "shared" && input.shares)
-        return tier.latency_s + shared_in_node(input.tiers, bytes, combine ? 1 : members - 1, combine ? members - 1 : 0);
+        return tier.latency_s +
+               shared_in_node(input.tiers, bytes, combine ? 1 : members - 1, combine ? members - 1 : 0);
     if (inside == "linear" || inside == "shared")
         return tier.latency_s + std::max((members - 1) * one, input.tiers.memory_s((members - 1) * bytes));
     return std::max(std::ceil(std::log2(members)) * (tier.latency_s + one),
@@ -443,11 +444,10 @@ std::optional<double> estimate_alltoall(const FormulaInput& input) {
     work = (nodes - 1) * 2 * tiers.node().overhead_s;
     const bool shared = input.spec.find("inside") == "shared" && input.shares;
     const double forwarded =
-        group > 1 && shared
-            ? 2 * side.latency_s + std::max(2 * tiers.copy_s(b * p), tiers.memory_s(2 * group * b * p))
-        : group > 1 ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
-                                              tiers.memory_s(group * (group - 1) * nodes * b))
-                  : 0;
+        group > 1 && shared ? 2 * side.latency_s + std::max(2 * tiers.copy_s(b * p), tiers.memory_s(2 * group * b * p))
+        : group > 1         ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
+                                                        tiers.memory_s(group * (group - 1) * nodes * b))
+                            : 0;
     const double packed = 2 * tiers.copy_s(b * p);
     return (nodes > 1 ? tiers[0].latency_s : 0) + std::max(links, work) + forwarded + packed;
 }

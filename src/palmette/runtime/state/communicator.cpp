@@ -231,8 +231,7 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     const bool aggregates = may_aggregate(plan, request, settings);
     std::optional<topology::Job> without;
     if (!aggregates && !plan.job->aggregators().empty()) without.emplace(*plan.job).drop_aggregators();
-    select::Choice choice =
-        settings.table.choose(plan.key.function, without ? *without : *plan.job, request, around);
+    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request, around);
     // A tuned table may have a row for them.
     const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
     if (aggregates && !decided)

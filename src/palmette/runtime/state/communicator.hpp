@@ -294,7 +294,7 @@ class Communicator {
     std::vector<ComparedKind> comparisons_;
     bool may_probe_ = false;
     std::optional<Verdicts> verdicts_{std::in_place};
-    std::shared_ptr<Verdicts> shared_verdicts_;  ///< null: no other communicator has these ranks
+    std::shared_ptr<Verdicts> shared_verdicts_;               ///< null: no other communicator has these ranks
     std::vector<std::unique_ptr<Aggregation>> aggregations_;  ///< by level of the groups
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;

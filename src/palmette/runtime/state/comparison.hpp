@@ -37,7 +37,7 @@ class Comparison {
         : shadow_comm_(shadow_comm),
           terms_(terms),
           pace_(terms.share, terms.late || terms.won),
-          next_(terms.won && terms.once ? never
+          next_(terms.won && terms.once   ? never
                 : terms.late || terms.won ? later
                                           : 1),
           verdict_(terms.won ? select::Verdict::faster : select::Verdict::open),

@@ -404,8 +404,7 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     plan.kept_blocks = &without_source_;
     plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
     plan.buffered_sends = state_.buffered_sends_of(plan, settings);
-    plan.comparison =
-        bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
+    plan.comparison = bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
     if (differ) plan.neighbours = this;
     if (differ && bytes > 0) plan.slot = bytes;
     if (bytes == 0) return;

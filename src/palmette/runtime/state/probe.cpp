@@ -19,7 +19,9 @@ constexpr double budget_s = 20e-3;
 
 /// A position that this level tells apart from position 0 and no outer one does; -1 where there is none.
 std::int32_t partner_at(const topology::Job& job, std::size_t level) {
-    const auto end_of_first = [&](std::size_t l) { return l < job.levels().size() ? job.levels()[l].groups.size_of(0) : 1; };
+    const auto end_of_first = [&](std::size_t l) {
+        return l < job.levels().size() ? job.levels()[l].groups.size_of(0) : 1;
+    };
     const std::int32_t around = level == 0 ? job.size() : end_of_first(level - 1);
     const std::int32_t own = end_of_first(level);
     return own < around ? own : -1;
@@ -51,9 +53,7 @@ class PingPong {
     }
 
   private:
-    bool send(int bytes) {
-        return PMPI_Send(buffer_.data(), bytes, MPI_BYTE, peer_, probe_tag, comm_) == MPI_SUCCESS;
-    }
+    bool send(int bytes) { return PMPI_Send(buffer_.data(), bytes, MPI_BYTE, peer_, probe_tag, comm_) == MPI_SUCCESS; }
     bool receive(int bytes) {
         return PMPI_Recv(buffer_.data(), bytes, MPI_BYTE, peer_, probe_tag, comm_, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }

@@ -220,7 +220,6 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
         // A verdict of another thread could come to one rank earlier than to another one.
         if (place->verdicts && !several_threads_) state->share_verdicts(place->verdicts);
     } else {
-    
         state->unusable = settled.unusable;
     }
     // Pretended hosts have costs that are pretended.
@@ -241,7 +240,8 @@ void Process::keep_costs(const ProbedCosts& costs) {
         topology::Job job = world_->restricted_to(place->members);
         const Settings& settings = place->forced ? *place->forced : settings_;
         const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, settings, report_);
-        place = std::make_shared<const Place>(Place{place->members, place->forced, std::move(job), left, place->verdicts});
+        place =
+            std::make_shared<const Place>(Place{place->members, place->forced, std::move(job), left, place->verdicts});
     }
 }
 
@@ -258,9 +258,8 @@ std::shared_ptr<const Process::Place> Process::place_of(std::vector<topology::Ra
     topology::Job job = world_->restricted_to(members);
     const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, forced ? *forced : settings_, report_);
     if (places_.size() == most_places) places_.pop_back();
-    places_.insert(places_.begin(),
-                   std::make_shared<const Place>(
-                       Place{std::move(members), forced, std::move(job), left, std::make_shared<Verdicts>()}));
+    places_.insert(places_.begin(), std::make_shared<const Place>(Place{std::move(members), forced, std::move(job),
+                                                                        left, std::make_shared<Verdicts>()}));
     return places_.front();
 }
 

@@ -32,9 +32,8 @@ std::vector<std::string> Verdicts::lost(const CallKind& kind) const {
 
 bool Verdicts::has_won(const CallKind& kind, const std::string& algorithm) const {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(entries_, [&](const Entry& entry) {
-        return entry.won && entry.kind == kind && entry.algorithm == algorithm;
-    });
+    return std::ranges::any_of(
+        entries_, [&](const Entry& entry) { return entry.won && entry.kind == kind && entry.algorithm == algorithm; });
 }
 
 void Verdicts::clear() {
@@ -47,9 +46,9 @@ std::uint64_t Verdicts::digest() const {
     if (entries_.empty()) return 0;
     std::uint64_t hash = base::fnv1a_start;
     for (const Entry& entry : entries_)
-        base::hash_append(hash, base::cat(static_cast<int>(entry.kind.function), ' ', entry.kind.size_class, ' ',
-                                          entry.kind.ordered, ' ', entry.kind.exact, ' ', entry.algorithm, ' ',
-                                          entry.won));
+        base::hash_append(
+            hash, base::cat(static_cast<int>(entry.kind.function), ' ', entry.kind.size_class, ' ', entry.kind.ordered,
+                            ' ', entry.kind.exact, ' ', entry.algorithm, ' ', entry.won));
     return hash;
 }
 
