@@ -62,7 +62,7 @@ demo: .venv/.stamp-package
 # Wheels that load on other machines, by PyPI's ziglang; then each is tried where there is no compiler.
 PYTHONS ?= $(PYTHON)
 wheel:
-	@$(PYTHON) tools/make_wheel.py $(PYTHONS)
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON) tools/make_wheel.py $(PYTHONS)
 	@for python in $(PYTHONS); do $(PYTHON) tools/test_wheel.py --python $$python || exit 1; done
 
 install: build
