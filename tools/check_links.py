@@ -32,7 +32,7 @@ def blank(match: re.Match[str]) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a document: those that are set, and those of headings, made the way that forges make them."""
+    """Return the anchors of a document: those that are set, and those of headings, made as forges make them."""
     text = FENCE.sub(blank, text)
     plain = (re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", m["text"]) for m in HEADING.finditer(text))
     headings = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}

@@ -1,7 +1,7 @@
 """What depends on a compiler is compiled, and told to the linker, by that of the wheels, too: PyPI's ziglang.
 
-`make wheel` compiles everything by it and takes long; these are the sources that speak to the processor, and each set of
-the linker's options, with the flags of build/release.
+`make wheel` compiles everything by it and takes long; these are the sources that speak to the processor, and each set
+of the linker's options, with the flags of build/release.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.skipif(not (BUILD / "compile_commands.json").is_file(), reason="build/release isn't configured"),
 ]
 
-TELLING = re.compile(r'attribute__\(\(target|\basm volatile\("\w|\basm\("\w+ #|__builtin_(ia32|cpu)|intrin\.h>|cpuid\.h>')
+TELLING = re.compile(
+    r'attribute__\(\(target|\basm volatile\("\w|\basm\("\w+ #|__builtin_(ia32|cpu)|intrin\.h>|cpuid\.h>'
+)
 """What a source has that speaks to the processor."""
 OF_GCC = {"-fpch-preprocess", "-Winvalid-pch", "-Werror", "-DNDEBUG"}
 
@@ -84,7 +86,8 @@ def link_options() -> list[str]:
     if not (BUILD / "build.ninja").is_file():
         return []
     text = (BUILD / "build.ninja").read_text(encoding="utf-8")
-    found = re.findall(r"^build (\S+): \w+_(?:SHARED|MODULE|EXECUTABLE)\w*_LINKER\S* .*\n((?:  .*\n)*)", text, re.MULTILINE)
+    edge = r"^build (\S+): \w+_(?:SHARED|MODULE|EXECUTABLE)\w*_LINKER\S* .*\n((?:  .*\n)*)"
+    found = re.findall(edge, text, re.MULTILINE)
     return sorted(
         {
             options[1]
