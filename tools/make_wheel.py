@@ -168,6 +168,9 @@ def publish(files: list[Path]) -> None:
 
 def make(pythons: list[str]) -> None:
     """Make and check the source distribution and one wheel for each Python."""
+    for python in pythons:
+        if shutil.which(python) is None:
+            raise WheelError(f"{python} isn't there; name Pythons that are: make wheel PYTHONS='python3.11 python3.12'")
     say("tools")
     tools = environment_of(sys.executable, "tools", *TOOLS)
     say("source distribution")
