@@ -82,12 +82,13 @@ class Fresh:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
         self.library = folder / "python" / "palmette" / "lib" / "libpalmette_mpich.so"
+        self.libraries = [self.library]
         self.log: set[tuple[str, str, str]] = set()
         self.gone: list[str] = []
 
     def make(self, target: str, *words: str, ccache: bool = True) -> str:
-        """Run a target, with this machine's ccache or without; collect what it compiles, and when the library is
-        missing that was there."""
+        """Run a target, with this machine's ccache or without; collect what it compiles, and which of the libraries
+        that were there is missing meanwhile."""
         command = ["make", target, *IN_SMALL.get(target, []), *words]
         found = shutil.which("ccache")
         if found and not ccache and os.geteuid() == 0:
@@ -96,11 +97,11 @@ class Fresh:
         ended = threading.Event()
 
         def watch() -> None:
-            there = self.library.exists()
+            there: set[Path] = set()
             while not ended.wait(0.02):
-                if there and not self.library.exists():
-                    self.gone.append(target)
-                there = there or self.library.exists()
+                now = {library for library in self.libraries if library.exists()}
+                self.gone += [f"make {target}: {library}" for library in there - now]
+                there |= now
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -150,6 +151,8 @@ def test_targets_in_a_fresh_clone_work_and_undo_nothing(fresh: Fresh, tmp_path: 
     for target in ("test", "lint", "format", "simulate"):
         fresh.make(target)
     fresh.make("install", install)
+    fresh.libraries += prefix.rglob("libpalmette_mpich.so")
+    assert len(fresh.libraries) == 3
     before = sorted(file.name for file in fresh.library.parent.iterdir())
     fresh.make("demo")
     fresh.make("build", ccache=False)
