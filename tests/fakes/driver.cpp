@@ -368,8 +368,7 @@ int Driver::ipc_open(std::uintptr_t* address, const IpcHandle& handle, unsigned 
     if (pages->file < 0 || fstat(pages->file, &status) != 0 || status.st_ino != exported.inode) return invalid_value;
     pages->size = static_cast<std::size_t>(status.st_size);
     pages->inode = status.st_ino;
-    const AllocationPointer made =
-        memory.map(Kind::opened, pages, 0, exported.offset + exported.size, false, 0);
+    const AllocationPointer made = memory.map(Kind::opened, pages, 0, exported.offset + exported.size, false, 0);
     if (!made) return out_of_memory;
     made->offset = exported.offset;
     made->address += made->offset;

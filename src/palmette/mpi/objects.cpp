@@ -34,7 +34,7 @@ Symbols::Symbols(const dl_phdr_info& info) : Symbols(info.dlpi_addr, dynamic_of(
 
 Symbols::Symbols(std::uintptr_t base, const ElfW(Dyn) * dynamic) : base_(base) {
     // The loader of glibc has made most addresses absolute, others leave them relative to where the object lies.
-    const auto absolute = [&](const ElfW(Dyn) * entry) {
+    const auto absolute = [&](const ElfW(Dyn)* entry) {
         const std::uintptr_t address = entry->d_un.d_ptr;
         return address < base ? address + base : address;
     };
@@ -50,7 +50,7 @@ Symbols::Symbols(std::uintptr_t base, const ElfW(Dyn) * dynamic) : base_(base) {
 }
 
 const ElfW(Sym) * Symbols::at(std::uint32_t index, const char* name) const {
-    const ElfW(Sym)& symbol = symbols_[index];
+    const ElfW(Sym) & symbol = symbols_[index];
     const bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0;
     return defined && std::strcmp(strings_ + symbol.st_name, name) == 0 ? &symbol : nullptr;
 }

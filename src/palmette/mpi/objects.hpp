@@ -47,7 +47,7 @@ class Symbols {
     const ElfW(Sym) * find_by_hash(const char* name) const;
 
     std::uintptr_t base_;
-    const ElfW(Sym)* symbols_ = nullptr;
+    const ElfW(Sym) * symbols_ = nullptr;
     const char* strings_ = nullptr;
     const std::uint32_t* gnu_hash_ = nullptr;
     const std::uint32_t* hash_ = nullptr;

@@ -146,7 +146,7 @@ void change_symbols(const dl_phdr_info& info, Change change) {
     if (const Writable writable(info, begin, end); writable)
         for (Offer& offer : offers())
             if (const ElfW(Sym)* const symbol = own.find(offer.name))
-                change(offer, const_cast<ElfW(Sym)&>(*symbol), own.base());
+                change(offer, const_cast<ElfW(Sym) &>(*symbol), own.base());
 }
 
 void choose_later(Offer& offer, ElfW(Sym) & symbol, std::uintptr_t base) {

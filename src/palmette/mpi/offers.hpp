@@ -40,9 +40,9 @@ void settle_offers(Found known);
 #define PALMETTE_OFFER(function)
 #else
 /// Stands once in the file that defines the exported symbol `function`.
-#define PALMETTE_OFFER(function)                                                                        \
-    static void* resolve_##function();                                                                  \
-    __attribute__((section("palmette_offers"), used)) static constinit ::palmette::mpi::Offer           \
-        offer_##function{#function, &resolve_##function, nullptr};                                      \
+#define PALMETTE_OFFER(function)                                                                                \
+    static void* resolve_##function();                                                                          \
+    __attribute__((section("palmette_offers"), used)) static constinit ::palmette::mpi::Offer offer_##function{ \
+        #function, &resolve_##function, nullptr};                                                               \
     __attribute__((used)) static void* resolve_##function() { return ::palmette::mpi::resolved(offer_##function); }
 #endif
