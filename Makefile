@@ -89,6 +89,7 @@ tested: debian build simulate
 	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2) $(BROWSER) $(SHELLS)
 	@tools/setup_ucc.sh
 	@tools/setup_readers.sh
+	@tools/setup_mpi4py.sh
 	@tools/build.sh release $(JOBS) palmette_tests
 
 test: tested

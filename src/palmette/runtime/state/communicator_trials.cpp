@@ -47,12 +47,12 @@ void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
     const std::string why = why_lost(plan);
     const CallKind kind = kind_of(plan.key);
     verdicts_->add(kind, plan.candidate, false);
-    if (!select::is_neighbourhood(plan.key.function) && plan.users == 0 &&
-        verdicts_->lost(kind).size() < most_candidates) {
+    if (!select::is_neighbourhood(plan.key.function) && verdicts_->lost(kind).size() < most_candidates) {
         CachedPlan next;
         next.key = plan.key;
         fill(next, settings);
         if (!next.refusal) {
+            next.users = plan.users;
             plan = std::move(next);
             return;
         }
