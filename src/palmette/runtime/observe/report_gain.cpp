@@ -5,6 +5,7 @@
 
 #include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/select/verdict.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -25,10 +26,14 @@ std::string Gain::sentence(double seconds) const {
     std::string text = base::cat("served collectives took ", base::format_duration(served_s), " of a rank's time (",
                                  base::number_text(share, share < 1 ? 1 : 2), " %)");
     if (settled == 0) {
-        return text + (pairs > 0 ? base::cat("; ", count_text(pairs, "pair"),
-                                             " of calls can't tell yet whether the MPI "
-                                             "alone is slower")
-                                 : "; not compared with the MPI alone");
+        if (pairs > 0)
+            text += base::cat("; whether the MPI alone is slower isn't known yet (", count_text(pairs, "pair"),
+                              " of calls compared)");
+        else
+            text += "; not compared with the MPI alone";
+        if (pairs == 0 && most_operations < select::calls_before_a_pair)
+            text += base::cat(", as no kind of call came ", select::calls_before_a_pair, " times");
+        return text + "; run longer, or: palmette run --compare mpiexec ...";
     }
     if (std::abs(saved_s) < worth_telling * served_s)
         text += "; about as long as with the MPI alone";
@@ -53,6 +58,7 @@ Json Gain::to_json(double seconds) const {
 void Gain::add(const Kind& kind, int ranks) {
     served_s += kind.rank_seconds / ranks;
     ++kinds;
+    most_operations = std::max(most_operations, kind.operations);
     pairs += kind.pairs;
     if (kind.pairs == 0) return;
     if (kind.open) {

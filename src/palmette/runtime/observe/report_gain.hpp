@@ -16,6 +16,7 @@ struct Gain {
                                ///< cost of comparing
     std::int64_t pairs = 0;    ///< of calls that were compared
     std::int64_t kinds = 0;    ///< that were served
+    std::int64_t most_operations = 0;  ///< of a kind: those that come seldom aren't compared
     std::int64_t settled = 0;  ///< of these, those whose pairs tell faster, same or slower
     std::int64_t open = 0;     ///< those whose pairs don't tell yet; the others were not compared
 
