@@ -82,7 +82,7 @@ def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> Mapped:
         note = None
         if not is_available():
             del makers["partition"]
-            note = "partition was not tried: pymetis isn't installed (pip install 'palmette[map]')"
+            note = "partition was not tried: pymetis isn't installed (pip install pymetis)"
         candidates = [_mapped(job, pattern, name, make) for name, make in makers.items()]
         best = candidates[0]
         for candidate in candidates[1:]:
