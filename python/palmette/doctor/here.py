@@ -19,6 +19,7 @@ from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_lau
 from palmette.mpi.elf import defines
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
 from palmette.mpi.launch.identify import LauncherKind, identify
+from palmette.run.choices import table_mistake
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.run.sharp import find_sharp
@@ -275,7 +276,6 @@ def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> li
             setting.check(environment.get(setting.name, ""))
         except settings.SettingError as error:
             found.append(f"{error}; correct or unset it")
-    table = in_force.get("PALMETTE_TABLE", "")
-    if table and not Path(table).is_file():
-        found.append(f"PALMETTE_TABLE={table}: no such file; correct or unset it")
+    if mistake := table_mistake(in_force.get("PALMETTE_TABLE", "")):
+        found.append(mistake)
     return found

@@ -193,6 +193,24 @@ def _check_topology(values: Mapping[str, str]) -> None:
 
 
 def _check_table(values: Mapping[str, str]) -> None:
-    path = values.get("PALMETTE_TABLE")
-    if path is not None and not Path(path).is_file():
-        raise RunError(f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table")
+    if mistake := table_mistake(values.get("PALMETTE_TABLE", "")):
+        raise RunError(mistake)
+
+
+def table_mistake(path: str) -> str:
+    """Return why a decision table can't be read, and what to do; nothing for one that can, and for no path."""
+    if not path:
+        return ""
+    if not Path(path).is_file():
+        return f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table"
+    key = [path, signature(path)]
+    if recall("table", key) is True:
+        return ""
+    from palmette import _core
+
+    try:
+        _core.Table.from_file(path)
+    except _core.Error as error:
+        return f"PALMETTE_TABLE: {error}; name a decision table (`palmette tune` writes one), or none: the built-in one"
+    keep("table", key, True)
+    return ""
