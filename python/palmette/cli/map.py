@@ -230,13 +230,14 @@ class _File:
 
 
 def _files_to_write(written: tuple[str, ...]) -> list[_File]:
-    from palmette.map.writers import WRITERS
+    from palmette.map.writers import WRITERS, check_replaces
 
     files = []
     for word in written:
         kind, equals, path = word.partition("=")
         if kind not in WRITERS or not equals or not path:
             raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        check_replaces(kind, path)
         files.append(_File(kind, Path(path)))
     return files
 

@@ -169,7 +169,7 @@ def _next(job: Job, machine_file: Path, asked: _Asked) -> str:
     from palmette.map.writers import WRITERS
 
     if asked.placement and not asked.files:
-        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=hosts.txt"
+        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=map.hydra"
     options = ["--topology", str(machine_file)]
     for name, spec in asked.force.items():
         options += ["--force", f"{name}={spec}"]
@@ -200,7 +200,8 @@ def _force(forced: tuple[str, ...]) -> dict[str, str]:
 
 
 def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, str]]:
-    from palmette.map.writers import WRITERS
+    from palmette.map.errors import MapError
+    from palmette.map.writers import WRITERS, check_replaces
 
     if written and not placement:
         raise CliError("--write is for a placement; give --placement auto, for instance")
@@ -209,6 +210,10 @@ def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, s
         kind, equals, file = word.partition("=")
         if kind not in WRITERS or not equals or not file:
             raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        try:
+            check_replaces(kind, file)
+        except MapError as error:
+            raise CliError(str(error)) from None
         files.append((kind, file))
     return files
 
