@@ -177,7 +177,7 @@ def _next(job: Job, machine_file: Path, asked: _Asked) -> str:
     started = f"mpiexec -n {job.size} ./app"
     if asked.files:
         kind, file = asked.files[0]
-        started = WRITERS[kind].usage.format(file=file, ranks=job.size)
+        started = WRITERS[kind].usage.format(file=shlex.quote(file), ranks=job.size)
     return f"palmette run {shlex.join(options)} {started}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import shutil
 import socket
 from collections.abc import Mapping
@@ -218,7 +219,8 @@ def _topology(environment: Mapping[str, str]) -> Check:
     known = (
         "this host is in it"
         if machine.find_host(host) is not None
-        else f"this host, {host}, is not in it: `palmette discover --refresh {path}` reads its sources again"
+        else f"this host, {host}, is not in it: `palmette discover --refresh {shlex.quote(str(path))}` reads its sources "
+        "again"
     )
     levels = ", ".join(machine.levels)
     return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")

@@ -115,8 +115,9 @@ def has_calls(job: Job) -> bool:
 def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALONE) -> Findings:
     """Analyse a trace. Raises RecordError where calls weren't recorded one by one. Cost: O(calls)."""
     if not has_calls(job):
+        sums = f"`palmette top {shlex.quote(str(job.folder))} --calls`"
         raise RecordError(
-            f"{job.folder}: a profile has no single calls; `palmette top {job.folder} --calls` shows its sums, "
+            f"{job.folder}: a profile has no single calls; {sums} shows its sums, "
             "`palmette run --trace` records what waits are found in"
         )
     try:

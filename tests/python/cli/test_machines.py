@@ -48,9 +48,7 @@ def test_hosts_of_another_name_are_noted(palmette: Call) -> None:
 
 
 @pytest.mark.parametrize("command", ["bench", "tune", "calibrate"])
-def test_a_slip_in_the_levels_of_a_lab_is_noted(
-    command: str, palmette: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slip_in_the_levels_of_a_lab_is_noted(command: str, palmette: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is built."""
 
     def refuse(*_: object, **__: object) -> None:

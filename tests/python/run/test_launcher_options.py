@@ -194,7 +194,7 @@ def test_an_option_of_palmettes_behind_the_launcher_is_told_unless_the_launcher_
     own = {"--trace": "DIR", "--report": "", "--off": ""}
     options = LauncherOptions("prrte", fake(tmp_path, script), {"PATH": os.environ["PATH"]}, own)
     for words in (["--trace", "calls"], ["--trace=calls"], ["-n", "2", "--trace", "calls"]):
-        with pytest.raises(RunError, match="--trace is an option of palmette's .*: palmette run --trace DIR mpirun"):
+        with pytest.raises(RunError, match=r"--trace is an option of palmette's .*: palmette run --trace DIR mpirun"):
             read_command_line("prrte", ["mpirun", *words, "app"], options)
     for words in (["--report", "x"], ["--report=x"], ["--off"], ["-n", "2", "app", "--trace"]):
         assert read_command_line("prrte", ["mpirun", *words, "app"], options).parts[0].program == "app"
