@@ -79,6 +79,8 @@ def lines(
 
 def _communication_lines(communication: float, causes: Causes) -> list[str]:
     """Return what makes communication as efficient as it is."""
+    if causes.serialisation is None:
+        return []
     text = f"communication {communication:.0%} = serialisation {causes.serialisation:.0%} x "
     if causes.network is None or causes.software is None:
         text += f"transfer {causes.transfer:.0%}"
@@ -95,6 +97,7 @@ def _split_line(split: dict[str, float | None]) -> str:
     """Return what share of all ranks' time went where."""
     names = {
         "computing_s": "computing", "waiting_s": "waiting", "bound_s": "bound", "excess_s": "excess",
+        "in_call_s": "in the call",
         "completion_s": "completion", "other_s": "other MPI",
     }  # fmt: skip
     whole = sum(value for value in split.values() if value)
@@ -127,13 +130,13 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
         loaded = link.out if outwards else link.into
         if loaded.sum() <= 0:
             continue
-        text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
+        text = f"  {'out of' if outwards else 'into'} {link.group.name} ({seats.levels[link.group.level]}): "
         text += bytes_text(float(loaded.sum()))
         if link.group.rate and links.span_s > 0:
-            rate = loaded / (links.span_s / links.bins) / link.group.rate
-            text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
+            carried = link.carried(links.span_s)[0 if outwards else 1]
+            text += f", {carried.sum() / links.span_s / link.group.rate:.0%} busy"
             if links.bins > 1:
-                text += f", at most {rate.max():.0%}"
+                text += f", at most {carried.max() / (links.span_s / links.bins) / link.group.rate:.0%}"
         lines.append(printable(text)[:WIDTH])
     return ["", "busiest links", *lines] if lines else []
 

@@ -40,6 +40,8 @@ class Process:
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
     """By `palmette simulate`: all clocks are one."""
+    boot_id: str = ""
+    """Of the machine that its node is, or is emulated on."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -137,7 +139,9 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         here = recording.boot_id == boot_id and recording.host == gethostname()
         synced = next((process.synced for process in recording.processes if process.synced), [])
         job.processes += [
-            Process(recording.host, process, here, path, section, synced, recording.boot_id == SIMULATED)
+            Process(
+                recording.host, process, here, path, section, synced, recording.boot_id == SIMULATED, recording.boot_id
+            )  # fmt: skip
             for section, process in enumerate(recording.processes)
         ]
     if not job.processes:
