@@ -216,11 +216,11 @@ def _topology(environment: Mapping[str, str]) -> Check:
     except (TopologyError, _core.Error) as error:
         return Check(name, False, str(error))
     host = socket.gethostname()
+    refresh = f"`palmette discover --refresh {shlex.quote(str(path))}`"
     known = (
         "this host is in it"
         if machine.find_host(host) is not None
-        else f"this host, {host}, is not in it: `palmette discover --refresh {shlex.quote(str(path))}` reads its sources "
-        "again"
+        else f"this host, {host}, is not in it: {refresh} reads its sources again"
     )
     levels = ", ".join(machine.levels)
     return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")

@@ -79,7 +79,7 @@ class Causes:
     transfer: float | None = None
     """The latter over the measured time: network x software."""
     network: float | None = None
-    """What the hardware takes of it at least: None where no bound of a collective, or not all links' rates are known."""
+    """What the hardware takes of it at least: None where no collective's bound, or not all links' rates are known."""
     software: float | None = None
     """What algorithms, the MPI and contention take beyond that."""
     plans: float | None = None

@@ -60,7 +60,7 @@ class Seats:
 
     @property
     def has_whole_bounds(self) -> bool:
-        """Whether what the hardware needs at least is known as a whole: there are no links, or their rates are known."""
+        """Whether all that the hardware needs at least is known: there are no links, or their rates are known."""
         return self.has_rates or not self.spans_links
 
     @property
@@ -132,10 +132,8 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
     network = names.index("node") + 1 if "node" in names else len(names)
     seats = Seats(placed, network, is_known=True)
     if missing := seats.without_rates:
-        links = f"the links of {', '.join(missing)}"
-        return seats, (
-            f"how much {links} can carry isn't known: what they need at least isn't told (`palmette calibrate` measures it)"
-        )
+        links = f"how much the links of {', '.join(missing)} can carry isn't known (`palmette calibrate` measures it)"
+        return seats, f"{links}: what they need at least isn't told"
     return seats, ""
 
 

@@ -141,7 +141,7 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         job.processes += [
             Process(
                 recording.host, process, here, path, section, synced, recording.boot_id == SIMULATED, recording.boot_id
-            )  # fmt: skip
+            )
             for section, process in enumerate(recording.processes)
         ]
     if not job.processes:

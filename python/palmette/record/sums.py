@@ -55,7 +55,7 @@ class Sums:
 
     @property
     def share(self) -> float | None:
-        """Of the ranks' time that they were in MPI, 0 to 1; None where threads of a rank were in it at the same time."""
+        """Of the ranks' time that they were in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
         return self.in_mpi_s / self.ran_s if self.ran_s > 0 and self.in_mpi_s <= self.ran_s else None
 
 
