@@ -39,11 +39,11 @@ def test_a_switch_level_that_no_row_can_mean_is_noted() -> None:
     assert level_notes("3island:2leaf:2node") == []
 
 
-def test_hosts_of_another_name_are_noted(palmette: Call) -> None:
+def test_hosts_of_another_name_are_noted(palmette: Call, tmp_path: Path) -> None:
     assert level_notes("3foo") == ["levels are named foo; none is called node: each foo is taken as a host"]
     assert level_notes("2leaf:4core")[0].endswith("each core is taken as a host")
     assert level_notes("2leaf:4host") == []
-    result = palmette("discover", "--from", "synthetic", "2laef:3node", "--json")
+    result = palmette("discover", "--from", "synthetic", "2laef:3node", "--json", "-o", tmp_path / "t.json")
     assert (result.status, result.err) == (0, "note: levels are named laef, node (did you mean leaf for laef?)\n")
 
 
