@@ -84,7 +84,9 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             continue
         key = (tables.functions.of(waits.functions[row.function]), tables.places.of(str(findings.places[row.path])))
         ranks[key].add(row.process)
-        parts = _parts_of(row.split, judged=waits.judged[row.function], bounded=findings.has_whole_bounds)
+        judged = waits.judged[row.function]
+        bounded = findings.has_whole_bounds
+        parts = _parts_of(row.split, waits.kinds[row.function], bounded=bounded) if judged else _unjudged(row.split)
         for name, seconds in parts.items():
             paths[key][name] += seconds
             split[name] += seconds
@@ -116,16 +118,25 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _parts_of(split: _core.WaitSplit, *, judged: bool, bounded: bool) -> dict[str, float]:
+COLLECTIVES = ("barrier", "all_to_all", "one_to_all", "all_to_one", "scan")
+"""Kinds of calls that end at another time on each rank."""
+
+
+def _parts_of(split: _core.WaitSplit, kind: str, *, bounded: bool) -> dict[str, float]:
     """Return where the time of calls went, as far as that is known: what isn't, is left out."""
-    if not judged:
-        # For whom they wait is told by messages and collectives that they complete, where there are any.
-        known = {"waiting_s": split.waiting_s} if split.waiting_s > 0 else {}
-        return {**known, "other_s": split.bound_s + split.excess_s + split.completion_s}
-    parts = {"waiting_s": split.waiting_s, "completion_s": split.completion_s}
+    parts = {"waiting_s": split.waiting_s}
+    # Calls that complete requests may complete those of collectives.
+    if kind in COLLECTIVES or split.completion_s > 0:
+        parts["completion_s"] = split.completion_s
     if bounded and split.bound_s > 0:
         return {**parts, "bound_s": split.bound_s, "excess_s": split.excess_s}
     return {**parts, "in_call_s": split.bound_s + split.excess_s}
+
+
+def _unjudged(split: _core.WaitSplit) -> dict[str, float]:
+    """Return the same of calls whose waits aren't looked for, but of what they complete."""
+    waiting = {"waiting_s": split.waiting_s} if split.waiting_s > 0 else {}
+    return {**waiting, "other_s": split.bound_s + split.excess_s + split.completion_s}
 
 
 def _causes(causes: Causes) -> dict[str, Any]:

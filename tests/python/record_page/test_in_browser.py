@@ -133,7 +133,7 @@ def test_a_critical_path_that_changes_all_the_time_hides_no_calls(chromium: Brow
         page.write_text(render(document), encoding="utf-8")
         opened(chromium, page)
         status = view_settles(chromium)
-        assert ("The critical path as shares of time" in status) == (stretches > 1000), status
+        assert ("it stands as shares of time; zoom in" in status) == (stretches > 1000), status
         assert chromium.value(DARK) < most
         lines = chromium.value(f"{DIGEST}('timeline-canvas')")
         click(chromium, "[data-option=critical]")

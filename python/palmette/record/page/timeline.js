@@ -334,7 +334,7 @@ class Timeline {
     if (messages > 0) words.push(`${plural(messages, "message")} as lines${total}.`);
     else if (messages < 0)
       words.push(`${plural(-messages, "message")} here: lines where they are fewer than ${count(MOST_MESSAGES)}.`);
-    if (thinned) words.push("The critical path as shares of time; zoom in to see where it changes its rank.");
+    if (thinned) words.push("Where the critical path often changes its rank, it stands as shares of time; zoom in.");
     byId("timeline-status").textContent = words.join(" ");
     this.canvas.setAttribute("aria-label", `Timeline of ${plural(this.data.rows.length, "row")}. ${words.join(" ")}`);
   }
