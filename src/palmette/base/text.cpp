@@ -58,15 +58,6 @@ std::string printable(std::string_view text, std::size_t longest) {
     return out;
 }
 
-std::string shell_word(std::string_view text) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-    if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos) return std::string(text);
-    std::string out = "'";
-    for (const char letter : text) out += letter == '\'' ? std::string("'\"'\"'") : std::string(1, letter);
-    return out + "'";
-}
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     if (text.empty()) return parts;

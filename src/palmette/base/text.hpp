@@ -39,9 +39,6 @@ void append(std::string& text, const Part& part) {
 /// `longest` bytes cut.
 std::string printable(std::string_view text, std::size_t longest = 400);
 
-/// A word of a shell's command line, in single quotes where a shell would take it for something else.
-std::string shell_word(std::string_view text);
-
 /// Text that begins in `column` of a page of 80 columns, in lines that all begin there; ends with a line feed.
 std::string wrapped(std::string_view text, std::size_t column);
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "palmette/base/text.hpp"
+#include "palmette/base/shell.hpp"
 
 /// The interposing library looks for it, to report where PALMETTE_MATRIX is set and no library counts.
 extern "C" __attribute__((visibility("default"))) const char palmette_counts_messages = 1;

@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-#include "palmette/base/text.hpp"
+#include "palmette/base/shell.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/node_file.hpp"

@@ -20,8 +20,6 @@ double sign_test(std::size_t wins, std::size_t pairs);
 
 inline constexpr double significant = 0.05;
 inline constexpr std::size_t fewest_pairs = 5;
-/// Of a kind, before the first pair: what is called seldom isn't worth comparing.
-inline constexpr std::int64_t calls_before_a_pair = 64;
 inline constexpr std::size_t most_pairs = 25;
 
 /// `ours[i]` and `other[i]`, both above 0, were measured one after the other. Throws base::Error on lists of different

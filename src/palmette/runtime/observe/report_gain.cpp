@@ -5,7 +5,6 @@
 
 #include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
-#include "palmette/select/verdict.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -31,8 +30,8 @@ std::string Gain::sentence(double seconds) const {
                               " of calls compared)");
         else
             text += "; not compared with the MPI alone";
-        if (pairs == 0 && most_operations < select::calls_before_a_pair)
-            text += base::cat(", as no kind of call came ", select::calls_before_a_pair, " times");
+        if (pairs == 0 && most_operations < seldom)
+            text += base::cat(", as no kind of call came ", seldom, " times");
         return text + "; run longer, or: palmette run --compare mpiexec ...";
     }
     if (std::abs(saved_s) < worth_telling * served_s)

@@ -11,6 +11,9 @@ namespace palmette::runtime {
 /// Times are those of a rank, the mean over all. A kind of calls is a row of the report: a function, a class of sizes
 /// and an algorithm.
 struct Gain {
+    /// Kinds with fewer calls on a communicator aren't compared: Comparison::first.
+    static constexpr std::int64_t seldom = 64;
+
     double served_s = 0;       ///< in served calls, with the time that ranks wait there for later ones
     double saved_s = 0;        ///< of kinds that are settled: their calls times the difference of the medians, less the
                                ///< cost of comparing

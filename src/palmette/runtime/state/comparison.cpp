@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "palmette/runtime/observe/report_gain.hpp"
 #include "palmette/select/pace.hpp"
 
 namespace palmette::runtime {
+
+static_assert(Comparison::first == Gain::seldom);
+
 namespace {
 
 /// Two calls are comparable when one moves at most this many times as much as the other.
