@@ -81,7 +81,8 @@ SyntheticLevel parse_level(std::string_view text, std::string_view form) {
     }
     return level;
 }
-/// Names that can't be meant inside of a host, and those that can't be meant outside. "group" and "block" may be either.
+/// Names that can't be meant inside of a host, and those that can't be meant outside. "group" and "block" may be
+/// either.
 constexpr std::array<std::string_view, 5> of_switches{"dragonfly", "pod", "rack", "leaf", "chassis"};
 constexpr std::array<std::string_view, 7> of_hosts{"package", "socket", "numa", "die", "l3", "l2", "core"};
 

@@ -143,8 +143,7 @@ TEST(Report, tells_first_what_served_calls_took_and_saved) {
     Report::Compared& compared = report.compared_row(Function::bcast, 1024, "ring");
     compared.pairs = 3, compared.ours_s = 4e-3, compared.mpi_s = 9e-3, compared.cost_s = 0.1;
     ++compared.of(select::Verdict::open);
-    EXPECT_EQ(text(),
-              took + "whether the MPI alone is slower isn't known yet (3 pairs of calls compared)" + advice);
+    EXPECT_EQ(text(), took + "whether the MPI alone is slower isn't known yet (3 pairs of calls compared)" + advice);
     --compared.of(select::Verdict::open);
     ++compared.of(select::Verdict::faster);
     // A rank's 100 calls, 5 ms each, less what comparing cost.

@@ -30,8 +30,7 @@ std::string Gain::sentence(double seconds) const {
                               " of calls compared)");
         else
             text += "; not compared with the MPI alone";
-        if (pairs == 0 && most_operations < seldom)
-            text += base::cat(", as no kind of call came ", seldom, " times");
+        if (pairs == 0 && most_operations < seldom) text += base::cat(", as no kind of call came ", seldom, " times");
         return text + "; run longer, or: palmette run --compare mpiexec ...";
     }
     if (std::abs(saved_s) < worth_telling * served_s)

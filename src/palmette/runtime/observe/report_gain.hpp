@@ -14,14 +14,14 @@ struct Gain {
     /// Kinds with fewer calls on a communicator aren't compared: Comparison::first.
     static constexpr std::int64_t seldom = 64;
 
-    double served_s = 0;       ///< in served calls, with the time that ranks wait there for later ones
-    double saved_s = 0;        ///< of kinds that are settled: their calls times the difference of the medians, less the
-                               ///< cost of comparing
-    std::int64_t pairs = 0;    ///< of calls that were compared
-    std::int64_t kinds = 0;    ///< that were served
+    double served_s = 0;     ///< in served calls, with the time that ranks wait there for later ones
+    double saved_s = 0;      ///< of kinds that are settled: their calls times the difference of the medians, less the
+                             ///< cost of comparing
+    std::int64_t pairs = 0;  ///< of calls that were compared
+    std::int64_t kinds = 0;  ///< that were served
     std::int64_t most_operations = 0;  ///< of a kind: those that come seldom aren't compared
-    std::int64_t settled = 0;  ///< of these, those whose pairs tell faster, same or slower
-    std::int64_t open = 0;     ///< those whose pairs don't tell yet; the others were not compared
+    std::int64_t settled = 0;          ///< of these, those whose pairs tell faster, same or slower
+    std::int64_t open = 0;             ///< those whose pairs don't tell yet; the others were not compared
 
     /// Calls of one kind: counts and times over all ranks; the difference of the medians; what comparing has cost each
     /// communicator, together.
