@@ -17,6 +17,7 @@ from palmette.record.columns import packed
 from palmette.record.findings import Findings, balance_of, clocks_compared
 from palmette.record.functions import ENDS
 from palmette.record.machine import Seats
+from palmette.record.processors import crowd_of
 from palmette.record.reading import Job
 from palmette.record.tables import Tables, program_of
 from palmette.record.timeline import critical_path, ranks_of_rows, row_name, timeline
@@ -202,8 +203,10 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
     matrix = None
     if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
         matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
+    crowd = crowd_of(job)
     return {
-        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": [],
+        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [],
+        "notes": [crowd.note] if crowd else [],
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {
             "computing_s": sum(useful_s.values()), **dict.fromkeys(PARTS), "other_s": sum(in_mpi.values()),
