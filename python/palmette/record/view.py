@@ -227,8 +227,11 @@ def _matrix_of_profile(bytes_of: NDArray[np.float64], messages: NDArray[np.float
     }  # fmt: skip
 
 
-def _began(job: Job) -> str:
+def _began(job: Job) -> str | None:
+    """Return when the first process began; None of simulated time, which begins with the epoch."""
     began_ns = min((one.recorded.begin_real_ns for one in job.processes), default=0)
+    if not began_ns or any(one.simulated for one in job.processes):
+        return None
     return datetime.fromtimestamp(began_ns * 1e-9, timezone.utc).isoformat(timespec="seconds")
 
 
