@@ -3,7 +3,8 @@
 The document holds plain values. A column is base64 of gzip of little-endian values of the kind that stands in brackets.
 Times named `_s` are seconds; None stands for what isn't known, and a part that is None is left out of the page.
 
-    program, folder, version, began (ISO 8601; None of simulated time), kind (trace or profile), ranks, nodes, calls, time_s
+    program, folder, version, began (ISO 8601; None of simulated time), kind (trace or profile), ranks, nodes, calls,
+    time_s
     notes             sentences
     findings          number, kind, function, place, ranks, seconds, share (0 to 1), sentence, next (a command),
                       window ([begin_s, end_s] or None)
