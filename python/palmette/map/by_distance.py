@@ -25,8 +25,9 @@ def compare(distances: Matrix, pattern: Pattern, mapped: MappedByDistance) -> Co
     """Compare the order found with the ranks as they are."""
     both = np.maximum(distances, distances.T)
     slowest, weighted = [], []
-    for order in (np.arange(len(distances)), np.array(mapped.order)):
-        slowest.append(float(both[order[pattern.source], order[pattern.target]].max(initial=0.0)))
+    for order in (list(range(len(distances))), mapped.order):
+        places = np.array(order)
+        slowest.append(float(both[places[pattern.source], places[pattern.target]].max(initial=0.0)))
         weighted.append(bytes_times_distance(distances, pattern, order))
     return Compared((slowest[0], slowest[1]), (weighted[0], weighted[1]))
 

@@ -93,12 +93,13 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             split[name] += seconds
         paths[key]["calls"] += row.split.calls
         paths[key]["seconds"] += row.split.seconds
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, values in sorted(paths.items(), key=lambda item: -item[1]["seconds"])[:MOST_PATHS]:
         sums = tables.of(*key)
+        known: dict[str, Any] = {name: values.get(name) for name in PARTS}
         rows.append(
-            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "bytes": sums.bytes,
-             "longest_s": sums.longest_s, **dict.fromkeys(PARTS), **values, "calls": int(values["calls"])}
+            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "calls": int(values["calls"]),
+             "bytes": sums.bytes, "seconds": values["seconds"], "longest_s": sums.longest_s, **known}
         )  # fmt: skip
     return {
         "time_s": rates.time_s, "calls": findings.calls, "notes": findings.notes,
