@@ -12,8 +12,8 @@ from pathlib import Path
 
 STATUS = 70
 """The exit status of an internal error (EX_SOFTWARE of sysexits.h)."""
-EXTRAS = {"pymetis": "map", "scipy": "calibrate"}
-"""Packages that a few commands need, and the extra of palmette that brings each."""
+NEEDED = ("pymetis", "scipy")
+"""Packages that a few commands need, and palmette doesn't bring by itself."""
 
 
 def report(error: BaseException, words: Sequence[str]) -> int:
@@ -23,9 +23,8 @@ def report(error: BaseException, words: Sequence[str]) -> int:
     """
     command = " ".join(["palmette", *words[:1]])
     missing = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if missing in EXTRAS:
-        advice = f"pip install {missing}, or palmette with its extra: pip install 'palmette[{EXTRAS[missing]}]'"
-        print(f"{command}: this needs {missing}, which isn't installed; {advice}", file=sys.stderr)
+    if missing in NEEDED:
+        print(f"{command}: this needs {missing}, which isn't installed; pip install {missing}", file=sys.stderr)
         return 2
     if isinstance(error, ImportError) and (error.name == "palmette._core" or "'_core'" in str(error)):
         advice = "in a checkout let `make build` end; elsewhere install palmette's wheel again"

@@ -30,12 +30,15 @@ def level_notes(spec: str) -> list[str]:
     names = levels_of(spec)
     unknown = [name for name in names if name not in KNOWN and not name.startswith("tier")]
     listed = ", ".join(names)
+    hosts = names[-1] if names and "node" not in names else "node"
     slips = [(name, meant) for name in unknown if (meant := close(name, KNOWN)) is not None]
     if slips:
         return [f"levels are named {listed} (did you mean {meant} for {name}?)" for name, meant in slips]
     switches = names[: names.index("node")] if "node" in names else names[:-1]
     if unknown and "leaf" not in switches and set(unknown) & set(switches):
         return [f"levels are named {listed}; rows of the table for switches ask for leaf and can't mean {unknown[0]}"]
+    if hosts not in ("node", "host"):
+        return [f"levels are named {listed}; none is called node: each {hosts} is taken as a host"]
     return []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import shutil
 import socket
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_lau
 from palmette.mpi.elf import defines
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
 from palmette.mpi.launch.identify import LauncherKind, identify
+from palmette.run.choices import table_mistake
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.run.sharp import find_sharp
@@ -214,10 +216,11 @@ def _topology(environment: Mapping[str, str]) -> Check:
     except (TopologyError, _core.Error) as error:
         return Check(name, False, str(error))
     host = socket.gethostname()
+    refresh = f"`palmette discover --refresh {shlex.quote(str(path))}`"
     known = (
         "this host is in it"
         if machine.find_host(host) is not None
-        else f"this host, {host}, is not in it: `palmette discover --refresh {path}` reads its sources again"
+        else f"this host, {host}, is not in it: {refresh} reads its sources again"
     )
     levels = ", ".join(machine.levels)
     return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
@@ -275,7 +278,6 @@ def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> li
             setting.check(environment.get(setting.name, ""))
         except settings.SettingError as error:
             found.append(f"{error}; correct or unset it")
-    table = in_force.get("PALMETTE_TABLE", "")
-    if table and not Path(table).is_file():
-        found.append(f"PALMETTE_TABLE={table}: no such file; correct or unset it")
+    if mistake := table_mistake(in_force.get("PALMETTE_TABLE", "")):
+        found.append(mistake)
     return found

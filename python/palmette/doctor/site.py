@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,7 +207,8 @@ def _unknown(path: str, hosts: Sequence[str]) -> Iterator[Problem]:
     try:
         machine = _core.Machine.from_file(path)
     except _core.Error as error:
-        yield Problem(str(error), list(hosts), True, f"write it again: palmette discover --refresh {path}")
+        again = f"palmette discover --refresh {shlex.quote(str(path))}"
+        yield Problem(str(error), list(hosts), True, f"write it again: {again}")
         return
     unknown = [host for host in hosts if machine.find_host(host) is None]
     if unknown:
@@ -214,5 +216,6 @@ def _unknown(path: str, hosts: Sequence[str]) -> Iterator[Problem]:
             f"{path} doesn't have {some_names(unknown)}",
             unknown,
             False,
-            f"jobs there are served, but know no switches; palmette discover --refresh {path} reads its sources again",
+            f"jobs there are served, but know no switches; palmette discover --refresh "
+            f"{shlex.quote(str(path))} reads its sources again",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,8 @@ RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Folders that MPI calls are recorded in."""
 KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
 """Beside the recording: the cluster, and where ranks are pretended to run."""
+KEPT_PROCESSORS = "processors"
+"""Beside it, too: which machine the job was started on (its boot id), and how many processors it may use there."""
 RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 """The settings for which the library that records is preloaded."""
 
@@ -152,14 +155,30 @@ def _make_folder(values: Mapping[str, str]) -> None:
             continue
         if trouble := make_recording_folder(Path(value)):
             raise RunError(f"{name}={value}: {trouble}")
-        keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+        keep_machine(
+            Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"), _processors_here()
+        )  # fmt: skip
 
 
-def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
-    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
+def _processors_here() -> str | None:
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot_id} {len(os.sched_getaffinity(0))}\n"
+    except OSError:
+        return None
+
+
+def keep_machine(
+    folder: Path, topology: str | None, hosts: str | None = None, processors: str | None = None
+) -> None:  # fmt: skip
+    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts.
+
+    `processors`: of the machine that the job is started on, to know whether ranks share them.
+    """
     kept = {
         KEPT_TOPOLOGY: Path(topology) if topology else None,
         KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
+        KEPT_PROCESSORS: processors,
     }
     for name, what in kept.items():
         path = folder / name
@@ -193,6 +212,24 @@ def _check_topology(values: Mapping[str, str]) -> None:
 
 
 def _check_table(values: Mapping[str, str]) -> None:
-    path = values.get("PALMETTE_TABLE")
-    if path is not None and not Path(path).is_file():
-        raise RunError(f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table")
+    if mistake := table_mistake(values.get("PALMETTE_TABLE", "")):
+        raise RunError(mistake)
+
+
+def table_mistake(path: str) -> str:
+    """Return why a decision table can't be read, and what to do; nothing for one that can, and for no path."""
+    if not path:
+        return ""
+    if not Path(path).is_file():
+        return f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table"
+    key = [path, signature(path)]
+    if recall("table", key) is True:
+        return ""
+    from palmette import _core
+
+    try:
+        _core.Table.from_file(path)
+    except _core.Error as error:
+        return f"PALMETTE_TABLE: {error}; name a decision table (`palmette tune` writes one), or none: the built-in one"
+    keep("table", key, True)
+    return ""

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from palmette.mpi import sanitizer
@@ -25,7 +26,7 @@ from palmette.mpi.program import check_privileges, find_program, linked_behind, 
 from palmette.run.choices import RECORDERS
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.jobs import undecided
-from palmette.run.launcher_options import LauncherOptions
+from palmette.run.launcher_options import LauncherOptions, MisplacedError
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
 from palmette.run.rewrite import Amended, rewrite
@@ -64,11 +65,13 @@ def prepare(
     abi: Abi | None = None,
     directory: Path | None = None,
     libraries: Path = LIBRARIES,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Prepared:
     """Return how to run the command line `words` under palmette with the PALMETTE_ variables `variables`.
 
     `words` begins with a launcher or with the program itself. `environment` is what the launcher will see, with
-    `abi` the program isn't examined, `directory` is the working directory. Raises RunError when it can't be done.
+    `abi` the program isn't examined, `directory` is the working directory. `own`: palmette's options and what stands
+    for their values, which some type behind the launcher. Raises RunError when it can't be done.
     """
     if not words:
         raise RunError("no command; say which, as in `palmette run mpiexec -n 4 ./app`")
@@ -80,7 +83,7 @@ def prepare(
         line = CommandLine(None, tuple(words), (Part(0, words[0], tuple(words[1:])),))
     else:
         kind, path = launcher
-        line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
+        line = _line(kind, words, LauncherOptions(kind, path, environment, own), abi)
     found = (
         _Found(Evidence((abi,), "--abi says so"))
         if abi is not None
@@ -154,6 +157,8 @@ def _line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions, ab
     """Read the command line; what can be read of it with --abi, and where the programs are listed in a file."""
     try:
         return read_command_line(kind, words, options)
+    except MisplacedError:
+        raise
     except ProgramsInFileError:
         return CommandLine(kind, tuple(words), ())
     except RunError:

@@ -15,6 +15,7 @@
 #include <cpuid.h>
 #endif
 
+#include "palmette/base/shell.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/node_file.hpp"
@@ -307,7 +308,7 @@ void Recorder::tell_next() const {
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) return;  // whoever spawned these ranks tells it
     std::fprintf(stderr, "palmette run: recorded in %s\n  next: palmette %s %s\n", folder_.c_str(),
-                 records_calls_ ? "report" : "top --calls", folder_.c_str());
+                 records_calls_ ? "report" : "top --calls", base::shell_word(folder_).c_str());
 #endif
 }
 

@@ -173,6 +173,17 @@ TEST(Report, counts_by_function_size_and_algorithm) {
     EXPECT_GT(row.multiple(), 1);
 }
 
+TEST(Report, says_what_to_do_where_nothing_was_compared) {
+    Report report;
+    Report::Served& served = report.served_row(Function::allgather, 1024, "ring", "");
+    for (int call = 0; call < 60; ++call) served.calls.add(true);
+    const std::string text = report.to_json(4, 2.0, base::Json()).find("gain")->find("sentence")->string("sentence");
+    EXPECT_NE(text.find("not compared with the MPI alone; run longer, or: palmette "
+                        "run --compare"),
+              std::string::npos)
+        << text;
+}
+
 TEST(Report, tells_first_what_served_calls_took_and_saved) {
     Report report;
     Report::Served& fast = report.served_row(Function::bcast, 1024, "ring", "a test");
@@ -182,11 +193,13 @@ TEST(Report, tells_first_what_served_calls_took_and_saved) {
     }
     const auto gain = [&](const char* name) { return *report.to_json(4, 2.0, base::Json()).find("gain")->find(name); };
     const auto text = [&] { return gain("sentence").string("sentence"); };
-    EXPECT_EQ(text(), "served collectives took 500 ms of a rank's time (25 %); not compared with the MPI alone");
+    const std::string took = "served collectives took 500 ms of a rank's time (25 %); ";
+    const std::string advice = "; run longer, or: palmette run --compare mpiexec ...";
+    EXPECT_EQ(text(), took + "not compared with the MPI alone" + advice);
     Report::Compared& compared = report.compared_row(Function::bcast, 1024, "ring");
     compared.pairs = 3, compared.ours_s = 4e-3, compared.mpi_s = 9e-3, compared.cost_s = 0.1;
     ++compared.of(select::Verdict::open);
-    EXPECT_NE(text().find("3 pairs of calls can't tell yet"), std::string::npos) << text();
+    EXPECT_EQ(text(), took + "whether the MPI alone is slower isn't known yet (3 pairs of calls compared)" + advice);
     --compared.of(select::Verdict::open);
     ++compared.of(select::Verdict::faster);
     // A rank's 100 calls, 5 ms each, less what comparing cost.

@@ -63,7 +63,7 @@ SAME_PACKAGE = (("~/palmette/bin/palmette", "palmette"),)
 
 RULES = [
     # What needs a machine, a network or a site that tests don't have.
-    Rule("tomography", r"pip install .*palmette", LONG, (("palmette", CHECKOUT),)),
+    Rule("tomography", r"pip install .*palmette", LONG, ((r"dist/palmette.*", CHECKOUT),)),
     Rule("", r"(env/bin/|~/palmette/bin/)?pip install .*palmette", "fetches packages; tools/test_wheel.py installs it"),
     Rule("install", r"python3 -m venv ~/palmette", LONG),
     Rule("install", r"~/palmette/bin/palmette", LONG, SAME_PACKAGE),

@@ -4,6 +4,7 @@
 #include <array>
 
 namespace palmette::runtime {
+
 namespace {
 
 /// Two calls are comparable when one moves at most this many times as much as the other.
