@@ -13,8 +13,8 @@ import click
 from palmette.cli.meant import close
 
 KNOWN = (
-    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3",
-    "l2", "core",
+    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "board", "package", "socket", "numa",
+    "die", "l3", "cluster", "l2", "core",
 )  # fmt: skip
 """The names that discovery gives and algorithms accept (`level_names` in src/palmette/collectives/registry.cpp)."""
 _FORM = re.compile(r"(?:^|:)[\d+\s]+([A-Za-z][A-Za-z_]*\d*)")

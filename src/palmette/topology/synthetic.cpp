@@ -16,7 +16,6 @@ using base::fail;
 
 namespace {
 // Limits that no real cluster reaches: larger forms are refused before they allocate gigabytes.
-constexpr std::size_t most_levels = 64;
 constexpr std::int32_t most_slots = 1'000'000;
 constexpr std::int64_t most_places = std::int64_t{1} << 24;
 

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).parent))
 import corpus  # type: ignore[import-not-found]
+import deep  # type: ignore[import-not-found]
 import mutate  # type: ignore[import-not-found]
 
 CPU_S = 10
@@ -126,10 +127,11 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
                     ("folder", "fifo", "missing", "empty", "binary", "zeros", "/dev/zero", ".", *files)
                 )
             else:
-                case.files[words[index]] = mutate.data(draw, case.files.get(words[index], files[words[index]]))
+                name, held = words[index], case.files.get(words[index], files[words[index]])
+                case.files[name] = deep.data(draw, name, held) if draw.random() < 0.1 else mutate.data(draw, held)
         elif action < 0.75 and len(words) > 1:
             index = draw.randrange(1, len(words))
-            words[index] = mutate.text(draw, words[index])
+            words[index] = deep.forms(draw) if draw.random() < 0.05 else mutate.text(draw, words[index])
         elif action < 0.9:
             options = options_of(words)
             if options:
