@@ -195,10 +195,11 @@ class LinePlace:
         return self.line.command(argv, env)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` under the line. Raises BenchError."""
-        return run_to_end(self.line.command(argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.line.command(argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def unlimited(self) -> Any:
         """Raise BenchError: nobody takes the rates off a real network."""

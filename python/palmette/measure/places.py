@@ -62,7 +62,8 @@ class Place(Protocol):
         ...
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` with rank i on `hosts[i]` and `env` in the ranks; status 124 at the time limit."""
         ...
@@ -109,10 +110,11 @@ class LabPlace:
         return self.lab.place(placement, ppn=ppn, ranks=ranks)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` on the lab. Raises LabError."""
-        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def command(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
@@ -153,10 +155,11 @@ class LocalPlace:
         return ["localhost"] * (ranks or self.ranks)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` here: ranks bound to cores and polling where each has one; oversubscribed, ranks yield."""
-        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def command(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
