@@ -174,7 +174,7 @@ class LocalPlace:
             command = [str(mpi.mpiexec), *_bind_options(mpi), *passed, "-n", str(len(hosts)), *argv]
         else:
             command = starter.command(mpi.mpiexec, job)
-        return ["env", *(f"{k}={v}" for k, v in variables.items()), *command]
+        return launch.with_variables(variables, command)
 
     def unlimited(self) -> Any:
         """Raise BenchError: no rates are set here."""

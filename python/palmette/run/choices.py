@@ -10,16 +10,13 @@ from typing import NamedTuple
 from palmette import settings
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch.kept import keep, recall, signature
+from palmette.run.folders import RECORDED, prepare_folders
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
 
 WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Settings that name a file which the run writes."""
-RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
-"""Folders that MPI calls are recorded in."""
-KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
-"""Beside the recording: the cluster, and where ranks are pretended to run."""
 RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 """The settings for which the library that records is preloaded."""
 
@@ -43,7 +40,9 @@ class Choices(NamedTuple):
     grids: str | None = None
 
 
-def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    choices: Choices, environment: Mapping[str, str], *, rank: bool = False, warnings: list[str] | None = None
+) -> dict[str, str]:
     """Return the PALMETTE_ variables for the ranks: those of `environment`, with the options over them.
 
     All are passed on explicitly: launchers forward an environment to this host's ranks only, and ranks that see
@@ -79,9 +78,9 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
     except settings.SettingError as error:
         raise RunError(f"{error}; `palmette settings` explains each") from None
     _check_algorithms(result)
-    _make_paths_absolute(result)
+    _make_paths_absolute(result, rank=rank)
     _check_topology(result)
-    _make_folder(result)
+    warnings += prepare_folders(result, environment, rank=rank)
     _check_table(result)
     return result
 
@@ -119,8 +118,8 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
             )
 
 
-def _make_paths_absolute(values: dict[str, str]) -> None:
-    """Ranks may run in another directory than the caller (`-wdir`)."""
+def _make_paths_absolute(values: dict[str, str], *, rank: bool) -> None:
+    """Ranks may run in another directory than the caller (`-wdir`). A folder that is missing is no rank's to judge."""
     for setting in settings.declared():
         value = values.get(setting.name, "")
         # A library's bare name is looked for by the loader, not in the working directory.
@@ -128,52 +127,9 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
         if not value or not (is_path or (setting.kind == "report" and value.endswith(".json"))):
             continue
         path = Path(value).absolute()
-        if setting.name in WRITTEN and not path.parent.is_dir():
+        if setting.name in WRITTEN and not rank and not path.parent.is_dir():
             raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
         values[setting.name] = str(path)
-
-
-def make_recording_folder(path: Path, *, parents: bool = False) -> str:
-    """Make a folder for a recording; return what hinders it and what to do, or nothing."""
-    try:
-        path.mkdir(parents=parents, exist_ok=True)
-    except OSError as error:
-        return f"{error.strerror}; give a folder that can be made"
-    if next(path.glob("*.palmette"), None) is not None:
-        return "it holds a recording already; give another folder, or remove it first"
-    return ""
-
-
-def _make_folder(values: Mapping[str, str]) -> None:
-    """Make the folder that calls are recorded in; one that holds a recording would get another one's processes."""
-    for name in RECORDED:
-        value = values.get(name)
-        if value is None:
-            continue
-        if trouble := make_recording_folder(Path(value)):
-            raise RunError(f"{name}={value}: {trouble}")
-        keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
-
-
-def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
-    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
-    kept = {
-        KEPT_TOPOLOGY: Path(topology) if topology else None,
-        KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
-    }
-    for name, what in kept.items():
-        path = folder / name
-        try:
-            if isinstance(what, Path):
-                if path.exists() and path.samefile(what):
-                    continue
-                what = what.read_text(encoding="utf-8", errors="surrogateescape")
-            # Of an earlier recording in this folder.
-            path.unlink(missing_ok=True)
-            if what is not None:
-                path.write_bytes(what.encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror}; give a folder with room for a recording") from None
 
 
 def _check_topology(values: Mapping[str, str]) -> None:
