@@ -281,8 +281,8 @@ SLOW_START, SLOW_START_S = 2.0, 0.2
 def _of_first_run(warming: Ended, differs: str, alone: Measured) -> str:
     """Say how the first run, which isn't timed, differs from the others: those may do less than the program's user."""
     told = []
-    if common.first_differs and asked.checker is None:
-        told.append(f"the first run printed something else than all later ones ({common.first_differs})")
+    if differs:
+        told.append(f"the first run printed something else than all later ones ({differs})")
     if len(alone.seconds) > 1:
         longest = max(alone.seconds)
         if warming.seconds > max(SLOW_START * longest, longest + SLOW_START_S):

@@ -11,7 +11,6 @@ from palmette.discover.inside_order import tell_left_out
 from palmette.topology.cpus import inside_name, nested_groups
 from palmette.topology.found import DiscoverError, Found, Inside
 
-
 _BY_LIST = (
     ("board", "topology/drawer_cpus_list"),
     ("board2", "topology/book_cpus_list"),

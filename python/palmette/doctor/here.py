@@ -18,8 +18,8 @@ from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
 from palmette.mpi.elf import defines
 from palmette.mpi.errors import RunError
-from palmette.mpi.installed import usable
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
+from palmette.mpi.installed import usable
 from palmette.mpi.launch.identify import LauncherKind, identify
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem

@@ -197,7 +197,7 @@ class LinePlace:
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
         stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` under the line. Raises BenchError."""
         return run_to_end(self.line.command(argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 

@@ -64,7 +64,7 @@ class Place(Protocol):
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
         stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` with rank i on `hosts[i]` and `env` in the ranks; status 124 at the time limit."""
         ...
 
@@ -112,7 +112,7 @@ class LabPlace:
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
         stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` on the lab. Raises LabError."""
         return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
@@ -157,7 +157,7 @@ class LocalPlace:
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
         stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` here: ranks bound to cores and polling where each has one; oversubscribed, ranks yield."""
         return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 

@@ -84,7 +84,7 @@ def fits_launcher(abi: Abi, kind: LauncherKind) -> bool:
 
 
 def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
-    """Return the preload library for `abi`, by a name that LD_PRELOAD can have. Raises RunError when it wasn't built."""
+    """Return the preload library for `abi`, by a name that LD_PRELOAD takes. Raises RunError where it isn't built."""
     path = folder / f"libpalmette_{abi}.so"
     if not path.is_file():
         raise RunError(

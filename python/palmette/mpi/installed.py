@@ -69,8 +69,8 @@ def _placed(path: Path, make: Callable[[Path, Path], Path], why: str, *, execute
         except OSError as error:
             problems.append(f"{base}: {error.strerror}")
     raise RunError(
-        f"{why}, and nothing can be put in its place ({'; '.join(problems)}); install palmette in another folder, or set"
-        " XDG_CACHE_HOME to one that is better"
+        f"{why}, and nothing can be put in its place ({'; '.join(problems)}); install palmette in another folder, or"
+        " set XDG_CACHE_HOME to one that is better"
     )
 
 
@@ -95,7 +95,7 @@ def _own(folder: Path) -> None:
 
 def _linked(path: Path, base: Path) -> Path:
     link = base / f"lib-{_number(str(path.parent))}"
-    if not link.is_symlink() or os.readlink(link) != str(path.parent):
+    if not link.is_symlink() or link.readlink() != path.parent:
         temporary = _temporary(link)
         temporary.symlink_to(path.parent)
         temporary.replace(link)

@@ -139,8 +139,8 @@ def _elsewhere(preloads: Sequence[Path], libraries: Path) -> list[str]:
     if not local:
         return []
     return [
-        f"{libraries} can't be preloaded from (palmette doctor says why); {local[0].parent} stands in, which other hosts"
-        " may not have: install palmette in another folder"
+        f"{libraries} can't be preloaded from (palmette doctor says why); {local[0].parent} stands in, which other"
+        " hosts may not have: install palmette in another folder"
     ]
 
 

@@ -124,5 +124,11 @@ def test_a_first_run_that_differs_from_all_later_ones_is_told() -> None:
     common = reference(["steps 100\n", "steps 0\n", "steps 0\n"], 0)
     assert common.first_differs == "100 instead of 0 in 'steps 0'"
     assert compare(common, "steps 3\n", 0).same, "a number that changes may be a time: it isn't compared"
-    for runs in ([FIRST] * 3, [SECOND, FIRST, FIRST], [FIRST, SECOND, FIRST.replace("3.21", "3.5")], [fresh, again], [fresh, again, fresh]):
+    for runs in (
+        [FIRST] * 3,
+        [SECOND, FIRST, FIRST],
+        [FIRST, SECOND, FIRST.replace("3.21", "3.5")],
+        [fresh, again],
+        [fresh, again, fresh],
+    ):
         assert reference(runs, 0).first_differs == ""

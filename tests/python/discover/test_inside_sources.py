@@ -121,7 +121,7 @@ def test_what_has_no_place_in_the_tree_is_told(tmp_path: Path) -> None:
 
 
 def test_drawers_of_sockets_with_their_memory_are_read(tmp_path: Path) -> None:
-    """As on an IBM x3950 M2: one NUMA node a drawer, of sockets with one L3 and several L2 caches; 12 processors each."""
+    """As on an IBM x3950 M2: one NUMA node a drawer, of sockets with one L3 and several L2 caches, 12 processors."""
 
     def element(kind: str, first: int, count: int, inner: str = "") -> str:
         return f'<object type="{kind}" cpuset="0x{((1 << count) - 1) << first:08x}">{inner}</object>'

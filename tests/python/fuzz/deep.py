@@ -34,7 +34,7 @@ def data(draw: random.Random, name: str, value: bytes) -> bytes:
     try:
         document = json.loads(value)
     except ValueError:
-        return draw.choice((b"[", b"{\"a\":", b"(", b"- ", b"<a>", b"a: {b: ")) * depth + value
+        return draw.choice((b"[", b'{"a":', b"(", b"- ", b"<a>", b"a: {b: ")) * depth + value
     return _wrapped(draw, document, depth)
 
 

@@ -91,14 +91,14 @@ def test_a_pipe_that_nothing_comes_through_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_a_program_keeps_between_runs_is_told(palmette: Callable[..., Any], tmp_path: Path) -> None:
-    program = printing(tmp_path, f"if [ -e {tmp_path}/kept ]; then echo restarted; else echo fresh; fi; >{tmp_path}/kept")
+    program = printing(tmp_path, f"[ -e {tmp_path}/kept ] && echo restarted || echo fresh; >{tmp_path}/kept")
     result = palmette(*RUN, "--no-record", "--", program)
     assert result.status == 0, result.err
     assert "the first run printed something else" in " ".join(result.out.split()), result.out
 
 
 def test_another_order_of_lines_is_no_other_output(palmette: Callable[..., Any], tmp_path: Path) -> None:
-    script = 'case "$LD_PRELOAD" in *palmette*) echo rank 1 here; echo rank 0 here;; *) echo rank 0 here; echo rank 1 here;; esac'
+    script = 'case "$LD_PRELOAD" in *palmette*) printf "rank %s\\n" 1 0;; *) printf "rank %s\\n" 0 1;; esac'
     result = palmette(*RUN, "--no-record", "--", printing(tmp_path, script))
     assert result.status == 0, result.err
     assert "palmette: lines come in another order" in result.out

@@ -93,8 +93,8 @@ def test_a_package_below_any_path_serves(mpi: Mpi, tmp_path: Path, odd: str) -> 
 
 
 def noexec(folder: Path, command: list[str], of: Path) -> list[str]:
-    """A command in a mount namespace where a copy of `of` lies on `folder`, mounted noexec; skips where that is none."""
-    script = f'mount -t tmpfs -o noexec none "$0" && cp -r "$1"/. "$0"/ && shift && exec "$@"'
+    """In a mount namespace where a copy of `of` lies on `folder`, mounted noexec; skips where there is none."""
+    script = 'mount -t tmpfs -o noexec none "$0" && cp -r "$1"/. "$0"/ && shift && exec "$@"'
     words = ["unshare", "-m", "sh", "-c", script, str(folder), str(of), *command]
     trial = subprocess.run([*words[:6], str(of), "true"], capture_output=True, check=False)
     if shutil.which("unshare") is None or trial.returncode != 0:
@@ -185,7 +185,7 @@ def test_ranks_that_start_palmette_themselves_are_recorded_all(mpi: Mpi, tmp_pat
 
 def test_a_benchmark_needs_no_env_on_path(mpi: Mpi, tmp_path: Path) -> None:
     environment = {**mpi.environment(), "PATH": str(tmp_path), "PALMETTE_MPI_MPICH": str(mpi.installation.prefix)}
-    words = ["bench", "barrier", "-n", "2", "--mpi", "mpich", "--seconds", "0.01", "--store", str(tmp_path / "s.sqlite")]
+    words = ["bench", "barrier", "-n", "2", "--mpi", "mpich", "--seconds", "0.01", "--store", "runs.sqlite"]
     done = run([sys.executable, "-m", "palmette.cli.main", *words], environment, tmp_path)
     assert done.returncode in (0, 2), done.stdout + done.stderr
     assert "internal error" not in done.stderr, done.stderr
