@@ -47,6 +47,7 @@ def variables(
 
     All are passed on explicitly: launchers forward an environment to this host's ranks only, and ranks that see
     different settings would choose differently. Paths become absolute. Raises RunError for a value that can't be used.
+    `rank`: this is one rank of a job that runs already (prepare_folders), which adds to `warnings`.
     """
     result = {
         name: value
@@ -80,7 +81,9 @@ def variables(
     _check_algorithms(result)
     _make_paths_absolute(result, rank=rank)
     _check_topology(result)
-    warnings += prepare_folders(result, environment, rank=rank)
+    told = prepare_folders(result, environment, rank=rank)
+    if warnings is not None:
+        warnings += told
     _check_table(result)
     return result
 
