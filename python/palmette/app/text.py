@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from html import escape
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from palmette import _core
 from palmette.app.measure import Comparisons, Measured
 from palmette.draw.elements import BLUE, GRAY, INK, MUTED, document, text
-from palmette.measure.statistics import Ratio
+from palmette.measure.statistics import FEWEST_PAIRS, Ratio
 from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
@@ -67,14 +66,16 @@ def verdict(found: Comparisons, one: Measured) -> str:
     """Return what the ratio says, in a sentence."""
     ratio, name = found.ratio(one), one.variant.name
     if ratio.verdict == "faster":
-        return f"{name} is faster: {_less(ratio.value)} time ({_span(ratio)})"
+        return f"faster with {name}: {_less(ratio.value)} time ({_span(ratio)})"
     if ratio.verdict == "slower":
-        return f"{name} is slower: {_less(ratio.value)} time ({_span(ratio)})"
+        return f"slower with {name}: {_less(ratio.value)} time ({_span(ratio)})"
     if ratio.verdict == "same":
-        return f"{name} takes as long as the MPI alone, within 5 %"
+        return f"as fast with {name} as by the MPI alone, within 5%"
     rounds = max(20, 4 * len(one.seconds))
     again = f"more runs: palmette bench app --rounds {rounds} -- ..."
-    return f"{name}: these runs can't tell{f', {_span(ratio)}' if math.isfinite(ratio.high) else ''}; {again}"
+    if len(one.seconds) < FEWEST_PAIRS:
+        return f"{plural(len(one.seconds), 'run')} of each are too few to tell whether {name} is faster; {again}"
+    return f"can't tell whether {name} is faster, {_span(ratio)} time; {again}"
 
 
 def _span(ratio: Ratio) -> str:

@@ -27,7 +27,7 @@ def report(error: BaseException, words: Sequence[str]) -> int:
         advice = f"pip install {missing}, or palmette with its extra: pip install 'palmette[{EXTRAS[missing]}]'"
         print(f"{command}: this needs {missing}, which isn't installed; {advice}", file=sys.stderr)
         return 2
-    if isinstance(error, ImportError) and (error.name == "palmette._core" or "'_core'" in str(error)):
+    if isinstance(error, ImportError) and ("_core" in (error.name or "") or "_core" in str(error)):
         print(f"{command}: {_missing_core()}", file=sys.stderr)
         return 2
     kind = type(error).__name__

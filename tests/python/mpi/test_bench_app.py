@@ -102,7 +102,7 @@ def test_another_order_of_lines_is_no_other_output(palmette: Callable[..., Any],
     result = palmette(*RUN, "--no-record", "--", printing(tmp_path, script))
     assert result.status == 0, result.err
     assert "palmette: lines come in another order" in result.out
-    assert "these runs can't tell" in result.out and "--rounds 20" in result.out, "two rounds are few"
+    assert "too few to tell whether palmette is faster" in result.out and "--rounds 20" in result.out, "two rounds are few"
 
 
 def test_run_compare_is_its_short_form(
