@@ -35,15 +35,9 @@ def usable(path: Path) -> Path:
     return path
 
 
-def stands_in(path: Path) -> str:
-    """Return what is used in the place of a library, as half a sentence; nothing where it can be taken as it is."""
-    try:
-        found = usable(path)
-    except RunError as error:
-        return str(error)
-    if found == path:
-        return ""
-    return f"{'a copy in' if is_noexec(path.parent) else 'by the link'} {found.parent}"
+def is_temporary(path: Path) -> bool:
+    """Whether what `usable` returned lies where other hosts have other files."""
+    return any(path.is_relative_to(folder) for folder in _temporary_bases())
 
 
 def is_noexec(folder: Path) -> bool:
@@ -82,7 +76,11 @@ def _bases() -> list[Path]:
         found.append(Path(cache) / "palmette")
     elif home.startswith("/"):
         found.append(Path(home) / ".cache" / "palmette")
-    return [*found, *(Path(place) / f"palmette-{os.geteuid()}" for place in ("/tmp", "/var/tmp"))]  # noqa: S108
+    return [*found, *_temporary_bases()]
+
+
+def _temporary_bases() -> list[Path]:
+    return [Path(place) / f"palmette-{os.geteuid()}" for place in ("/tmp", "/var/tmp")]  # noqa: S108
 
 
 def _own(folder: Path) -> None:

@@ -20,6 +20,7 @@ from palmette.mpi.abi import (
     record_library,
 )
 from palmette.mpi.errors import RunError
+from palmette.mpi.installed import is_temporary
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
 from palmette.run.choices import RECORDERS
@@ -135,7 +136,7 @@ def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path
 
 def _elsewhere(preloads: Sequence[Path], libraries: Path) -> list[str]:
     """Warn of libraries whose links or copies lie where other hosts have other files."""
-    local = [path for path in preloads if path.parent != libraries and path.parts[1:2] in (("tmp",), ("var",))]
+    local = [path for path in preloads if is_temporary(path)]
     if not local:
         return []
     return [

@@ -6,6 +6,8 @@ import json
 import random
 from typing import Any
 
+import mutate  # type: ignore[import-not-found]
+
 DEPTHS = (10, 40, 60, 64, 66, 95, 100, 101, 190, 201, 330, 480, 600, 990, 1010, 3000)
 """Around what the readers take, Python's stack of 1000 calls, and beyond."""
 
@@ -33,20 +35,15 @@ def data(draw: random.Random, name: str, value: bytes) -> bytes:
         return made(draw, depth).encode()
     try:
         document = json.loads(value)
-    except ValueError:
+        json.dumps(document)
+    except (ValueError, RecursionError):
         return draw.choice((b"[", b'{"a":', b"(", b"- ", b"<a>", b"a: {b: ")) * depth + value
     return _wrapped(draw, document, depth)
 
 
 def _wrapped(draw: random.Random, document: Any, depth: int) -> bytes:
     """One value of a document in a list of a list of a list, or below itself."""
-    places: list[tuple[Any, Any]] = []
-    waiting = [document]
-    while waiting:
-        node = waiting.pop()
-        keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
-        places += [(node, key) for key in keys]
-        waiting += [node[key] for key in keys]
+    places = mutate.places_of(document)
     if not places:
         return b"[" * depth + b"]" * depth
     node, key = draw.choice(places)
@@ -122,3 +119,5 @@ _BY_NAME = {
     "addr.txt": _addresses,
     "node.xml": _hwloc,
 }
+KINDS = set(_BY_NAME)
+"""Files for which there is a deep one of their own kind."""
