@@ -5,6 +5,7 @@
 #include "palmette/base/address.hpp"
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/topology/limits.hpp"
 
 namespace palmette::topology {
 

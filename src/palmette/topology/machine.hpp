@@ -1,7 +1,6 @@
 // Machine: the hardware tree of a cluster, i.e. switch levels, hosts, and levels inside of a host.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,9 +10,6 @@
 #include "palmette/topology/costs.hpp"
 
 namespace palmette::topology {
-
-/// Machines with more levels are refused: no real cluster has them, and readers go down the tree by recursion.
-inline constexpr std::size_t most_levels = 64;
 
 /// Properties common to a whole level of the machine.
 struct MachineLevel {

@@ -7,6 +7,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/topology/limits.hpp"
 #include "palmette/topology/machine.hpp"
 
 namespace palmette::topology {
