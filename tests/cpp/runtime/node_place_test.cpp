@@ -8,7 +8,10 @@
 #include <fstream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -100,6 +103,19 @@ TEST_F(NodePlaces, a_numa_node_of_several_sockets_is_outside_of_them) {
     EXPECT_EQ(at({2}), Numbers(2, 1, 2, 4));
     EXPECT_EQ(at({7}), Numbers(3, 1, 3, 7));
     EXPECT_EQ(at({2, 3}), Numbers(-1, 1, -1, -1)) << "bound to a NUMA node, to none of its sockets";
+}
+
+TEST(LevelsByKernel, numa_nodes_stand_outside_of_the_sockets_that_they_hold) {
+    std::vector<PlacedRank> ranks;
+    for (int rank = 0; rank < 8; ++rank) ranks.push_back({0, {rank / 2, rank / 4, rank / 2, rank}});
+    const auto [names, keys] = levels_by_kernel(ranks);
+    EXPECT_EQ(names, (std::vector<std::string>{"node", "numa", "socket", "l3"}));
+    const auto job = topology::Job::from_groups(names, keys);
+    ASSERT_TRUE(job.find_level("numa") && job.find_level("socket"));
+    EXPECT_EQ(job.levels()[*job.find_level("numa")].groups.count(), 2);
+    EXPECT_EQ(job.levels()[*job.find_level("socket")].groups.count(), 4);
+    for (PlacedRank& rank : ranks) std::swap(rank.place.socket, rank.place.numa);
+    EXPECT_EQ(levels_by_kernel(ranks).first[1], "socket");
 }
 
 TEST_F(NodePlaces, what_cuts_across_sockets_is_left_out_and_moves_no_number) {

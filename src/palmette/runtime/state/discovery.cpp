@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "palmette/aggregate/sharp/library.hpp"
@@ -154,38 +153,10 @@ Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ran
     return job;
 }
 
-/// Whether NUMA nodes hold sockets on the hosts of this job, as on machines of several boards.
-bool numa_holds_sockets(const std::vector<RankLocation>& ranks) {
-    using Inside = std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>>;
-    Inside sockets;
-    Inside nodes;
-    for (const RankLocation& rank : ranks) {
-        if (rank.place.socket < 0 || rank.place.numa < 0) continue;
-        sockets[{rank.node_colour, rank.place.numa}].insert(rank.place.socket);
-        nodes[{rank.node_colour, rank.place.socket}].insert(rank.place.numa);
-    }
-    const auto several = [](const Inside& inside) {
-        return std::any_of(inside.begin(), inside.end(), [](const auto& one) { return one.second.size() > 1; });
-    };
-    return several(sockets) && !several(nodes);
-}
-
 Job job_from_nodes(const std::vector<RankLocation>& ranks) {
-    const bool numa_first = numa_holds_sockets(ranks);
-    std::vector<std::vector<std::int32_t>> keys;
-    for (const RankLocation& rank : ranks) {
-        keys.push_back({rank.node_colour, rank.place.socket, rank.place.numa, rank.place.l3});
-        if (numa_first) std::swap(keys.back()[1], keys.back()[2]);
-    }
-    // On a host where some rank is bound to no part of a level, nothing is known of that level.
-    std::map<std::int32_t, std::array<bool, 4>> unknown;
-    for (const auto& key : keys)
-        for (std::size_t l = 1; l < key.size(); ++l) unknown[key[0]][l] = unknown[key[0]][l] || key[l] < 0;
-    for (auto& key : keys)
-        for (std::size_t l = 1; l < key.size(); ++l)
-            if (unknown[key[0]][l]) key[l] = -1;
-    std::vector<std::string> names{"node", "socket", "numa", "l3"};
-    if (numa_first) std::swap(names[1], names[2]);
+    std::vector<PlacedRank> placed;
+    for (const RankLocation& rank : ranks) placed.push_back({rank.node_colour, rank.place});
+    const auto [names, keys] = levels_by_kernel(placed);
     return Job::from_groups(names, keys);
 }
 

@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/text.hpp"
@@ -160,6 +163,45 @@ std::optional<NodePlace> place_by_kernel(const std::string& system, const std::v
         if (one) *numbers[k] = found;
     }
     return place;
+}
+
+namespace {
+
+bool numa_holds_sockets(const std::vector<PlacedRank>& ranks) {
+    using Inside = std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>>;
+    Inside sockets;
+    Inside nodes;
+    for (const PlacedRank& rank : ranks) {
+        if (rank.place.socket < 0 || rank.place.numa < 0) continue;
+        sockets[{rank.node, rank.place.numa}].insert(rank.place.socket);
+        nodes[{rank.node, rank.place.socket}].insert(rank.place.numa);
+    }
+    const auto several = [](const Inside& inside) {
+        return std::any_of(inside.begin(), inside.end(), [](const auto& one) { return one.second.size() > 1; });
+    };
+    return several(sockets) && !several(nodes);
+}
+
+}  // namespace
+
+std::pair<std::vector<std::string>, std::vector<std::vector<std::int32_t>>> levels_by_kernel(
+    const std::vector<PlacedRank>& ranks) {
+    const bool numa_first = numa_holds_sockets(ranks);
+    std::vector<std::vector<std::int32_t>> keys;
+    for (const PlacedRank& rank : ranks) {
+        keys.push_back({rank.node, rank.place.socket, rank.place.numa, rank.place.l3});
+        if (numa_first) std::swap(keys.back()[1], keys.back()[2]);
+    }
+    // On a host where some rank is bound to no part of a level, nothing is known of that level.
+    std::map<std::int32_t, std::array<bool, 4>> unknown;
+    for (const auto& key : keys)
+        for (std::size_t l = 1; l < key.size(); ++l) unknown[key[0]][l] = unknown[key[0]][l] || key[l] < 0;
+    for (auto& key : keys)
+        for (std::size_t l = 1; l < key.size(); ++l)
+            if (unknown[key[0]][l]) key[l] = -1;
+    std::vector<std::string> names{"node", "socket", "numa", "l3"};
+    if (numa_first) std::swap(names[1], names[2]);
+    return {std::move(names), std::move(keys)};
 }
 
 NodePlace find_node_place() {
