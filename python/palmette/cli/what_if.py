@@ -133,7 +133,7 @@ def _answer(asked: _Asked) -> _Answer:
     from palmette.record.machine import seats_of
     from palmette.record.reading import read_job
     from palmette.record.what_if import Wanted, with_changes, with_costs
-    from palmette.run.folders import KEPT_TOPOLOGY
+    from palmette.run.choices import KEPT_TOPOLOGY
 
     with Working("reading the recording") as working:
         job = read_job(asked.folder)

@@ -14,8 +14,7 @@ from palmette.mpi.install import Installation
 from palmette.mpi.libraries import needed_libraries
 from palmette.mpi.program import find_program
 from palmette.run import Choices, prepare, variables
-from palmette.run.choices import RECORDERS
-from palmette.run.folders import RECORDED, keep_machine
+from palmette.run.choices import RECORDED, RECORDERS, keep_machine
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import is_ours, with_preload
 

@@ -16,7 +16,7 @@ from palmette.record.machine import Limits, Seats, mean_block, plain_collective
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
-from palmette.run.folders import KEPT_TOPOLOGY
+from palmette.run.choices import KEPT_TOPOLOGY
 
 LEAST_SHARE = 0.01
 """Of the ranks' time: what costs less is no finding."""

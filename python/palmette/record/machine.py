@@ -11,7 +11,7 @@ from palmette import _core
 from palmette.plan.request import about_steps, details_of
 from palmette.record.functions import COLLECTIVES, operation
 from palmette.record.reading import Job, RecordError
-from palmette.run.folders import KEPT_HOSTS, KEPT_TOPOLOGY
+from palmette.run.choices import KEPT_HOSTS, KEPT_TOPOLOGY
 
 
 def groups_of_ranks(job: _core.Job) -> list[list[int]]:

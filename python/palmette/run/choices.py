@@ -10,13 +10,17 @@ from typing import NamedTuple
 from palmette import settings
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch.kept import keep, recall, signature
-from palmette.run.folders import RECORDED, prepare_folders
+from palmette.run.folders import holds_calls, speaks_for_node, trouble_of_rank, unmappable
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
 
 WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Settings that name a file which the run writes."""
+RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
+"""Folders that MPI calls are recorded in."""
+KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
+"""Beside the recording: the cluster, and where ranks are pretended to run."""
 RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 """The settings for which the library that records is preloaded."""
 
@@ -47,7 +51,7 @@ def variables(
 
     All are passed on explicitly: launchers forward an environment to this host's ranks only, and ranks that see
     different settings would choose differently. Paths become absolute. Raises RunError for a value that can't be used.
-    `rank`: this is one rank of a job that runs already (prepare_folders), which adds to `warnings`.
+    `rank`: this is one rank of a job that runs already, which judges no folder by itself and adds to `warnings`.
     """
     result = {
         name: value
@@ -81,9 +85,12 @@ def variables(
     _check_algorithms(result)
     _make_paths_absolute(result, rank=rank)
     _check_topology(result)
-    told = prepare_folders(result, environment, rank=rank)
-    if warnings is not None:
-        warnings += told
+    if rank:
+        told = _folders_of_rank(result, environment)
+        if warnings is not None:
+            warnings += told
+    else:
+        _make_folder(result)
     _check_table(result)
     return result
 
@@ -133,6 +140,72 @@ def _make_paths_absolute(values: dict[str, str], *, rank: bool) -> None:
         if setting.name in WRITTEN and not rank and not path.parent.is_dir():
             raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
         values[setting.name] = str(path)
+
+
+def make_recording_folder(path: Path, *, parents: bool = False) -> str:
+    """Make a folder for a recording; return what hinders it and what to do, or nothing."""
+    try:
+        path.mkdir(parents=parents, exist_ok=True)
+        files = list(path.glob("*.palmette"))
+        if any(map(holds_calls, files)):
+            return "it holds a recording already; give another folder, or remove it first"
+        for file in files:  # of processes that couldn't record
+            file.unlink()
+    except OSError as error:
+        return f"{error.strerror}; give a folder that can be made"
+    return unmappable(path)
+
+
+def _folders_of_rank(values: dict[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Let a rank record, or not, by what none of its job finds otherwise; return what is to be said, once a node."""
+    warnings = []
+    for name in RECORDED:
+        value = values.get(name)
+        if value is None:
+            continue
+        trouble = trouble_of_rank(Path(value))
+        try:
+            if not trouble and not (Path(value) / KEPT_TOPOLOGY).exists():
+                keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+        except RunError as error:
+            trouble = str(error)
+        if trouble:
+            values[name] = ""  # also where the environment has it
+            if speaks_for_node(environment):
+                warnings.append(f"{name}={value}: {trouble}; nothing is recorded on this host")
+    return warnings
+
+
+def _make_folder(values: Mapping[str, str]) -> None:
+    """Make the folder that calls are recorded in; one that holds a recording would get another one's processes."""
+    for name in RECORDED:
+        value = values.get(name)
+        if value is None:
+            continue
+        if trouble := make_recording_folder(Path(value)):
+            raise RunError(f"{name}={value}: {trouble}")
+        keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+
+
+def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
+    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
+    kept = {
+        KEPT_TOPOLOGY: Path(topology) if topology else None,
+        KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
+    }
+    for name, what in kept.items():
+        path = folder / name
+        try:
+            if isinstance(what, Path):
+                if path.exists() and path.samefile(what):
+                    continue
+                what = what.read_text(encoding="utf-8", errors="surrogateescape")
+            # Of an earlier recording in this folder.
+            path.unlink(missing_ok=True)
+            if what is not None:
+                path.write_bytes(what.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}; give a folder with room for a recording") from None
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

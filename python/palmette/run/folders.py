@@ -1,4 +1,4 @@
-"""The folder that a job's calls are recorded in: whether it may be used, and what is kept beside the recording.
+"""The folder that a job's calls are recorded in: whether it may be used.
 
 Nothing is decided by what one rank of a job finds in it: ranks that are started by `palmette run` themselves
 (`mpiexec -n 4 palmette run --trace t ./app`) come one after the other, and those that refuse leave the others waiting.
@@ -11,12 +11,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from palmette.mpi.errors import RunError
-
-RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
-"""Folders that MPI calls are recorded in."""
-KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
-"""Beside the recording: the cluster, and where ranks are pretended to run."""
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PMI_RANK")
 """Set in each rank by the launchers of Open MPI, and of MPICH and Intel MPI."""
@@ -33,67 +27,7 @@ def is_rank(environment: Mapping[str, str]) -> bool:
     return in_step or any(name in environment for name in RANK_VARIABLES)
 
 
-def prepare_folders(values: dict[str, str], environment: Mapping[str, str], *, rank: bool) -> list[str]:
-    """Make the folders that calls are recorded in, and keep the machine there; return warnings.
-
-    Raises RunError for a folder that can't be used. In a `rank` nothing is raised: calls go on being recorded where
-    another rank has begun, and aren't recorded at all where the folder holds another job's, which is said once a node.
-    """
-    warnings = []
-    for name in RECORDED:
-        value = values.get(name)
-        if value is None:
-            continue
-        folder = Path(value)
-        if not rank:
-            if trouble := make_recording_folder(folder):
-                raise RunError(f"{name}={value}: {trouble}")
-            keep_machine(folder, values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
-            continue
-        trouble = _trouble_of_rank(folder, values)
-        if trouble and _is_first_of_node(environment):
-            warnings.append(f"{name}={value}: {trouble}; nothing is recorded on this host")
-        if trouble:
-            values[name] = ""  # also where the environment has it
-    return warnings
-
-
-def make_recording_folder(path: Path, *, parents: bool = False) -> str:
-    """Make a folder for a recording; return what hinders it and what to do, or nothing."""
-    try:
-        path.mkdir(parents=parents, exist_ok=True)
-        files = list(path.glob("*.palmette"))
-        if any(map(_holds_calls, files)):
-            return "it holds a recording already; give another folder, or remove it first"
-        for file in files:  # of processes that couldn't record
-            file.unlink()
-    except OSError as error:
-        return f"{error.strerror}; give a folder that can be made"
-    return _unmappable(path)
-
-
-def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
-    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
-    kept = {
-        KEPT_TOPOLOGY: Path(topology) if topology else None,
-        KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
-    }
-    for name, what in kept.items():
-        path = folder / name
-        try:
-            if isinstance(what, Path):
-                if path.exists() and path.samefile(what):
-                    continue
-                what = what.read_text(encoding="utf-8", errors="surrogateescape")
-            # Of an earlier recording in this folder.
-            path.unlink(missing_ok=True)
-            if what is not None:
-                path.write_bytes(what.encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror}; give a folder with room for a recording") from None
-
-
-def _unmappable(folder: Path) -> str:
+def unmappable(folder: Path) -> str:
     """Return why processes of a node can't share a file there, and what to do; nothing where they can."""
     import mmap  # most jobs aren't recorded, and wait for this module
 
@@ -115,7 +49,7 @@ def _unmappable(folder: Path) -> str:
     return ""
 
 
-def _holds_calls(path: Path) -> bool:
+def holds_calls(path: Path) -> bool:
     """Whether some process has begun to record into a file; also for a file of another kind, which isn't ours."""
     from struct import calcsize, unpack
 
@@ -140,7 +74,7 @@ def _holds_calls(path: Path) -> bool:
     return False
 
 
-def _trouble_of_rank(folder: Path, values: Mapping[str, str]) -> str:
+def trouble_of_rank(folder: Path) -> str:
     """Return why this rank can't record there; another rank of its job may have begun to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,15 +83,7 @@ def _trouble_of_rank(folder: Path, values: Mapping[str, str]) -> str:
             return "it holds the recording of another job; give another folder, or remove it first"
     except OSError as error:
         return error.strerror or str(error)
-    if trouble := _unmappable(folder):
-        return trouble
-    try:
-        # In one step: other ranks do the same.
-        if not (folder / KEPT_TOPOLOGY).exists() and not (folder / KEPT_HOSTS).exists():
-            keep_machine(folder, values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
-    except RunError as error:
-        return str(error)
-    return ""
+    return unmappable(folder)
 
 
 def _begun_before_job(recording: Path) -> bool:
@@ -193,6 +119,7 @@ def _job_start_s() -> float | None:
     return None
 
 
-def _is_first_of_node(environment: Mapping[str, str]) -> bool:
+def speaks_for_node(environment: Mapping[str, str]) -> bool:
+    """Whether this rank is the first on its node, or isn't counted."""
     known = [environment[name] for name in _LOCAL_RANKS if name in environment]
     return not known or known[0] == "0"

@@ -11,7 +11,7 @@ from typing import Any
 
 from palmette.bench.results import EdgeLoad, Limit
 from palmette.bench.text import size_text
-from palmette.run.folders import make_recording_folder
+from palmette.run.choices import make_recording_folder
 from palmette.simulate import simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Background, Job

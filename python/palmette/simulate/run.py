@@ -13,7 +13,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.bench.loads import with_loads
-from palmette.run.folders import RECORDED, keep_machine
+from palmette.run.choices import RECORDED, keep_machine
 from palmette.simulate import kept, simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job

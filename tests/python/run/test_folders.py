@@ -16,7 +16,8 @@ import pytest
 
 from palmette.mpi.errors import RunError
 from palmette.run import Choices, variables
-from palmette.run.folders import is_rank, make_recording_folder
+from palmette.run.choices import make_recording_folder
+from palmette.run.folders import is_rank
 
 MAGIC = b"PALMREC\0"
 HEADER, SECTION = 65536, 65536
