@@ -6,11 +6,11 @@ Nothing is decided by what one rank of a job finds in it: ranks that are started
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PMI_RANK")
 """Set in each rank by the launchers of Open MPI, and of MPICH and Intel MPI."""
@@ -34,18 +34,23 @@ def unmappable(folder: Path) -> str:
     trial = folder / f".trial-{os.uname().nodename}-{os.getpid()}"
     try:
         handle = os.open(trial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.ftruncate(handle, mmap.PAGESIZE)
-            with mmap.mmap(handle, mmap.PAGESIZE) as memory:
-                memory[0] = 1
-        finally:
-            os.close(handle)
-            trial.unlink(missing_ok=True)
     except OSError as error:
+        return f"{error.strerror}; give a folder that can be written to"
+    try:
+        # Room for the page, too: writing to one that finds none ends the process.
+        os.write(handle, bytes(mmap.PAGESIZE))
+        with mmap.mmap(handle, mmap.PAGESIZE) as memory:
+            memory[0] = 1
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return f"{error.strerror}; give a folder with room for a recording"
         return (
             f"its file system can't share a file's pages between processes ({error.strerror}), which a recording needs;"
             " give a folder on another one, such as /tmp"
         )
+    finally:
+        os.close(handle)
+        trial.unlink(missing_ok=True)
     return ""
 
 
