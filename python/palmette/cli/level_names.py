@@ -11,12 +11,15 @@ import re
 import click
 
 from palmette.cli.meant import close
+from palmette.cli.printable import printable
 
 KNOWN = (
-    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3",
-    "l2", "core",
+    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "board", "package", "socket", "numa",
+    "die", "l3", "cluster", "l2", "core",
 )  # fmt: skip
 """The names that discovery gives and algorithms accept (`level_names` in src/palmette/collectives/registry.cpp)."""
+MOST_NOTES = 4
+"""More slips in one machine are none."""
 _FORM = re.compile(r"(?:^|:)[\d+\s]+([A-Za-z][A-Za-z_]*\d*)")
 
 
@@ -49,5 +52,5 @@ def note_levels(spec: str) -> None:
     if spec in noted:
         return
     noted.add(spec)
-    for note in level_notes(spec):
-        click.echo(f"note: {note}", err=True)
+    for note in level_notes(spec)[:MOST_NOTES]:
+        click.echo(f"note: {printable(note)}", err=True)

@@ -18,7 +18,9 @@ from palmette.lab.helpers import helper
 from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
 from palmette.mpi.elf import defines
+from palmette.mpi.errors import RunError
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
+from palmette.mpi.installed import usable
 from palmette.mpi.launch.identify import LauncherKind, identify
 from palmette.run.choices import table_mistake
 from palmette.run.devices import Devices, find_devices, sentences
@@ -97,6 +99,9 @@ class Findings:
         """What works here and what to do next, or what is missing first, as one sentence."""
         served = {abi for check, abi in zip(self.preloads, ABIS, strict=True) if check.ok}
         if not served:
+            refused = next((check.detail for check in self.preloads if "install palmette" in check.detail), "")
+            if refused:
+                return f"not ready: {refused}"
             return "not ready: no preload library is built; `make build` in a checkout, or install the package again"
         if self.mistakes:
             wrong = "a setting is" if len(self.mistakes) == 1 else f"{len(self.mistakes)} settings are"
@@ -202,7 +207,13 @@ def _preload(abi: Abi, libraries: Path) -> Check:
         whole = defines(path, "MPI_Gather")
     except OSError as error:
         return Check(path.name, False, f"can't be read: {error.strerror}")
-    return Check(path.name, whole, what if whole else "damaged; build it again")
+    if not whole:
+        return Check(path.name, False, "damaged; build it again")
+    try:
+        used = usable(path)
+    except RunError as error:
+        return Check(path.name, False, str(error))
+    return Check(path.name, True, what if used == path else f"{what}; preloaded as {used}")
 
 
 def _topology(environment: Mapping[str, str]) -> Check:

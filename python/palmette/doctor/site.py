@@ -13,6 +13,8 @@ from typing import Any
 
 from palmette import _core
 from palmette.mpi.abi import ABIS, LIBRARIES, PROGRAMS
+from palmette.mpi.errors import RunError
+from palmette.mpi.installed import usable
 from palmette.topology.found import some_names
 
 NODE_CHECK = PROGRAMS / "palmette-node-check"
@@ -78,10 +80,14 @@ def ask(launcher: Sequence[str], timeout_s: float = TIMEOUT_S) -> list[dict[str,
         raise SiteError(f"{NODE_CHECK.name} is not built; install palmette again, or `make build` in a checkout")
     if shutil.which(launcher[0]) is None:
         raise SiteError(f"{launcher[0]}: no such launcher; correct the name or PATH")
-    libraries = [str(path) for abi in ABIS if (path := LIBRARIES / f"libpalmette_{abi}.so").is_file()]
+    try:
+        program = usable(NODE_CHECK)
+        libraries = [str(usable(path)) for abi in ABIS if (path := LIBRARIES / f"libpalmette_{abi}.so").is_file()]
+    except RunError as error:
+        raise SiteError(str(error)) from None
     try:
         ran = subprocess.run(
-            [*launcher, str(NODE_CHECK), *libraries], capture_output=True, text=True, errors="replace",
+            [*launcher, str(program), *libraries], capture_output=True, text=True, errors="replace",
             timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

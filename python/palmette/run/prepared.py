@@ -21,6 +21,7 @@ from palmette.mpi.abi import (
     record_library,
 )
 from palmette.mpi.errors import RunError
+from palmette.mpi.installed import is_temporary
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
 from palmette.run.choices import RECORDERS
@@ -33,6 +34,11 @@ from palmette.run.rewrite import Amended, rewrite
 
 # Only a program with such a name is called with --version: `./app --version` might run for hours.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
+
+
+def starts_job(words: Sequence[str]) -> bool:
+    """Whether a command line names a launcher, at its beginning or behind a wrapper."""
+    return any(_LAUNCHER_NAME.match(Path(word).name) for word in words)
 
 
 class Prepared(NamedTuple):
@@ -95,6 +101,7 @@ def prepare(
     amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
     if found.has_asan:
         amended[sanitizer.NAME] = sanitizer.with_flag
+    warnings += _elsewhere(preloads, libraries)
     if kind is None:
         changed = {name: amend(environment.get(name)) for name, amend in amended.items()}
         command, extra = tuple(words), {**variables, **changed}
@@ -128,6 +135,17 @@ def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path
     records = any(variables.get(name) for name in RECORDERS)
     recording = tuple(record_library(abi, libraries) for abi in abis) if records else ()
     return (*recording, *preloads)
+
+
+def _elsewhere(preloads: Sequence[Path], libraries: Path) -> list[str]:
+    """Warn of libraries whose links or copies lie where other hosts have other files."""
+    local = [path for path in preloads if is_temporary(path)]
+    if not local:
+        return []
+    return [
+        f"{libraries} can't be preloaded from (palmette doctor says why); {local[0].parent} stands in, which other"
+        " hosts may not have: install palmette in another folder"
+    ]
 
 
 def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:

@@ -8,6 +8,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/topology/limits.hpp"
 #include "palmette/topology/machine.hpp"
 
 namespace palmette::topology {
@@ -17,7 +18,6 @@ using base::fail;
 
 namespace {
 // Limits that no real cluster reaches: larger forms are refused before they allocate gigabytes.
-constexpr std::size_t most_levels = 64;
 constexpr std::int32_t most_slots = 1'000'000;
 constexpr std::int64_t most_places = std::int64_t{1} << 24;
 
