@@ -313,6 +313,7 @@ def _notes(waits: _core.Waits, job: Job) -> list[str]:
             f"{waits.clock_violations:,} messages were received before they were sent, by clocks that are wrong by up "
             f"to {_core.format_duration(waits.clock_error_s)}"
         )
+    notes += job.notes()
     hosts = {process.host for process in job.processes}
     if len(hosts) > 1 and any(not process.synced and not process.simulated for process in job.processes):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")

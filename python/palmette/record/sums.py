@@ -10,6 +10,8 @@ from statistics import median
 from palmette.record.reading import Job
 from palmette.record.symbols import Framed, Place, Resolver
 
+DEAR = 0.01
+"""The share of all ranks' time from which on it is said that finding call paths took it."""
 MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
 
@@ -92,6 +94,14 @@ def sums_of(job: Job) -> Sums:
         notes.append(f"{unaggregated:,} calls of more kinds than a recording can hold: shown as others")
     if threadless:
         notes.append(f"{threadless:,} calls of more threads at a time than a recording can hold: not among these")
+    notes += job.notes()
+    unwinding_s = sum(process.recorded.unwinding_s for process in job.processes)
+    if unwinding_s > DEAR * ran_s > 0:
+        unwound = sum(process.recorded.unwound for process in job.processes)
+        notes.append(
+            f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} calls, "
+            "which is in no call's time (PALMETTE_CALL_PATHS=0 leaves them out)"
+        )
     measured = [one.recorded for one in job.processes if one.recorded.call_cost_s > 0]
     return Sums(
         sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls,

@@ -180,7 +180,8 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
     if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
         matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
     return {
-        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": [],
+        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [],
+        "notes": [*tables.notes, *job.notes()],
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {
             "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,

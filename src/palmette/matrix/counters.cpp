@@ -6,7 +6,7 @@
 namespace palmette::matrix {
 namespace {
 
-constinit thread_local bool inside = false;
+constinit thread_local base::OuterCalls outer_calls;
 
 std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
     // Programs pass MPI_DATATYPE_NULL beside a count of 0, which the MPI's error handler would get.
@@ -229,12 +229,12 @@ void Counters::forget(MPI_Request request) {
     persistent_.erase(request);
 }
 
-Outermost::Outermost() : entered_(Counters::any() && !inside), counts_(entered_ && Counters::instance().counting()) {
-    if (entered_) inside = true;
-}
+Outermost::Outermost(const void* return_address, const void* frame)
+    : place_(Counters::any() ? outer_calls.begin(return_address, frame) : base::OuterCalls::Place()),
+      counts_(place_ && Counters::instance().counting()) {}
 
 Outermost::~Outermost() {
-    if (entered_) inside = false;
+    if (place_) outer_calls.end(place_);
 }
 
 }  // namespace palmette::matrix

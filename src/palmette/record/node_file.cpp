@@ -49,7 +49,20 @@ std::string first_line_of(const char* path) {
     return line.substr(0, line.find('\n'));
 }
 
+std::string boot_id() { return simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"); }
+
 }  // namespace
+
+std::vector<std::string> names_of_node() {
+    constexpr std::size_t telling = 8;
+    const std::string host = host_name();
+    return {host, host + "-" + boot_id().substr(0, telling)};
+}
+
+std::uint64_t pid_namespace() {
+    struct stat status{};
+    return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
 
 std::uint64_t claim_section(int file, std::uint64_t bytes) {
     if (flock(file, LOCK_EX) != 0) return 0;
@@ -65,12 +78,17 @@ std::uint64_t claim_section(int file, std::uint64_t bytes) {
             header.version = trace::format_version;
             header.header_bytes = static_cast<std::uint32_t>(header_bytes);
             put_text(header.host, host_name());
-            put_text(header.boot_id, simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"));
+            put_text(header.boot_id, boot_id());
         } else {
             good = pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                    header.magic == trace::file_magic && header.version == trace::format_version;
             end = header.end.load();
             if (!good) errno = EEXIST;
+            // Its clock is another one, and so may be what it sees of a shared mapping.
+            if (good && boot_id() != header.boot_id.data()) {
+                good = false;
+                errno = EXDEV;
+            }
         }
         header.end.store(end + bytes);
         // The section's length stands in it from now on, so that one whose process dies here can be passed over.
