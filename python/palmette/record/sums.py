@@ -10,8 +10,8 @@ from statistics import median
 from palmette.record.reading import Job
 from palmette.record.symbols import Framed, Place, Resolver
 
-DEAR = 0.01
-"""The share of all ranks' time from which on it is said that finding call paths took it."""
+DEAR, DEAR_S = 0.01, 1.0
+"""The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
 MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
 
@@ -96,7 +96,7 @@ def sums_of(job: Job) -> Sums:
         notes.append(f"{threadless:,} calls of more threads at a time than a recording can hold: not among these")
     notes += job.notes()
     unwinding_s = sum(process.recorded.unwinding_s for process in job.processes)
-    if unwinding_s > DEAR * ran_s > 0:
+    if ran_s > 0 and unwinding_s > max(DEAR_S, DEAR * ran_s):
         unwound = sum(process.recorded.unwound for process in job.processes)
         notes.append(
             f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} calls, "
