@@ -41,7 +41,9 @@ def test_it_shows_only_mpi_and_palmette_symbols(library: Path) -> None:
     rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()[3:]]
     shown = [row[7] for row in rows if len(row) > 7 and row[6] != "UND" and row[4] in ("GLOBAL", "WEAK", "UNIQUE")]
     assert any(name.startswith("MPI_") for name in shown)
-    assert [name for name in shown if not re.match(r"(MPIX?|mpi|palmette)_", name)] == []
+    # The recorder also sees modules go, whose addresses others get.
+    others = {"dlclose"} if "_record_" in library.name else set()
+    assert {name for name in shown if not re.match(r"(MPIX?|mpi|palmette)_", name)} == others
 
 
 @each_library

@@ -130,11 +130,13 @@ class Job:
         recorded = [process.recorded for process in self.processes]
         notes = []
         if nested := sum(one.nested for one in recorded):
-            notes.append(f"{nested:,} calls were made by callbacks inside of others: a part of those, not counted again")
+            notes.append(
+                f"{nested:,} calls were made by callbacks inside of others: a part of those, not counted again"
+            )
         if left := sum(one.left for one in recorded):
             notes.append(
-                f"{left:,} calls were left by a jump (longjmp) or with their thread: how long they took isn't known and "
-                "counts as 0"
+                f"{left:,} calls were left by a jump (longjmp) or with their thread: how long they took isn't known "
+                "and counts as 0"
             )
         if any(one.counter_distrusted for one in recorded):
             notes.append(

@@ -99,8 +99,8 @@ def sums_of(job: Job) -> Sums:
     if ran_s > 0 and unwinding_s > max(DEAR_S, DEAR * ran_s):
         unwound = sum(process.recorded.unwound for process in job.processes)
         notes.append(
-            f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} calls, "
-            "which is in no call's time (PALMETTE_CALL_PATHS=0 leaves them out)"
+            f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} "
+            "calls, which is in no call's time (PALMETTE_CALL_PATHS=0 leaves them out)"
         )
     measured = [one.recorded for one in job.processes if one.recorded.call_cost_s > 0]
     return Sums(

@@ -213,9 +213,7 @@ def _answer(command: list[str], text: str, seconds: float, asked: _Asked) -> tup
         return said, False
 
 
-def _demangled(
-    found: dict[int, tuple[Place, ...]], asked: _Asked, notes: list[str]
-) -> dict[int, tuple[Place, ...]]:
+def _demangled(found: dict[int, tuple[Place, ...]], asked: _Asked, notes: list[str]) -> dict[int, tuple[Place, ...]]:
     """Return C++ names as they stand in the source, where Binutils' c++filt is there."""
     mangled = sorted({place.function for places in found.values() for place in places if place.function[:2] == "_Z"})
     program = shutil.which("c++filt")

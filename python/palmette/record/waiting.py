@@ -65,7 +65,10 @@ class State:
 
 
 def state_of(job: Job, now_ns: int | None = None) -> State:
-    """Return who is in which call, now; `now_ns`: at that moment of the nodes' time. Cost: O(processes x communicators)."""
+    """Return who is in which call, now; `now_ns`: at that moment of the nodes' time.
+
+    Cost: O(processes x communicators).
+    """
     calls = [
         Open(process, call, max(0.0, ((now_ns or process.now_ns()) - call.begin_real_ns) * 1e-9))
         for process in job.processes

@@ -1,5 +1,6 @@
-// How to get from a function's stack frame to its caller's, by the unwind tables (.eh_frame) of the module that holds the
-// function. What exceptions are unwound by, but nothing is read that can't be, and a rule can be kept for its address.
+// How to get from a function's stack frame to its caller's, by the unwind tables (.eh_frame) of the module that holds
+// the function. What exceptions are unwound by, but nothing is read that can't be, and a rule can be kept for its
+// address.
 #pragma once
 
 #include <cstdint>

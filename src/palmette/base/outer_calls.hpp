@@ -1,6 +1,6 @@
-// Which of a thread's calls are the program's own, and which are made inside of another one: by the library that it calls,
-// or by a callback. A counter of calls that are entered and left doesn't tell, since a program may leave a call by a jump
-// (an error handler's longjmp), or go on with another coroutine meanwhile; the stack does.
+// Which of a thread's calls are the program's own, and which are made inside of another one: by the library that it
+// calls, or by a callback. A counter of calls that are entered and left doesn't tell, since a program may leave a call
+// by a jump (an error handler's longjmp), or go on with another coroutine meanwhile; the stack does.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Whether memory of this process can be read: asked of the kernel, for addresses that a program's tables or stacks give.
+// Whether memory of this process can be read: asked of the kernel, for addresses that a program's tables or stacks
+// give.
 #pragma once
 
 #include <cstddef>

@@ -86,8 +86,8 @@ StackWalk& StackWalk::own() {
 
 namespace {
 
-/// Rules that nearly all functions have, whose return address lies right below the CFA: by the stack pointer, without or
-/// with the frame pointer saved, or by the frame pointer.
+/// Rules that nearly all functions have, whose return address lies right below the CFA: by the stack pointer, without
+/// or with the frame pointer saved, or by the frame pointer.
 enum class Shape : std::uint8_t { other, by_sp, by_sp_saves_fp, by_fp };
 
 Shape shape_of(const FrameRule& rule) {
@@ -114,8 +114,8 @@ struct StackWalk::Node {
     Shape shape = Shape::other;
     std::int32_t entry = 0;  ///< of the innermost one: from the function's frame address to its CFA
     std::uint32_t word = 0;
-    Node* parent = nullptr;  ///< the function that it calls
-    const Straight* recent = nullptr;     ///< of the innermost one: the path that was met last
+    Node* parent = nullptr;              ///< the function that it calls
+    const Straight* recent = nullptr;    ///< of the innermost one: the path that was met last
     std::unique_ptr<Straight> straight;  ///< of the outermost one of a path
     bool is_bent = false;                ///< there is no such path to this node
 };
@@ -189,8 +189,8 @@ void StackWalk::know_bounds() {
     low_ = high_ = lowest_ + bytes;
 }
 
-/// What is above a frame on the thread's own stack is there. It may have grown since, or this may be a coroutine's stack
-/// that lies where it could have grown to: then pages between them are missing.
+/// What is above a frame on the thread's own stack is there. It may have grown since, or this may be a coroutine's
+/// stack that lies where it could have grown to: then pages between them are missing.
 void StackWalk::begin_on(std::uintptr_t frame) {
     if (!bounds_known_) know_bounds();
     if (frame < low_ && frame >= lowest_ && frame > not_below_) {

@@ -34,15 +34,16 @@ class StackWalk {
 
     struct Node;
     struct End {
-        Node* node = nullptr;        ///< the outermost frame that was met; null: a frame isn't known, and none was to be learnt
+        Node* node =
+            nullptr;  ///< the outermost frame that was met; null: a frame isn't known, and none was to be learnt
         bool is_complete = false;    ///< it has no caller, or none that a table tells
         bool met = false;            ///< the other call's frame is the last of these
         bool passed_bottom = false;  ///< the same stack pointer as that of the other walk is one of these
         std::uintptr_t sp = 0;       ///< its stack pointer at its call
     };
     /// From a function with that frame (__builtin_frame_address(0)) that returns to `return_address`, over up to `most`
-    /// frames. Ends without a node where a frame is new. 3 ns a frame, or 0.3 along the path that was met last from there
-    /// if its frames have one size each.
+    /// frames. Ends without a node where a frame is new. 3 ns a frame, or 0.3 along the path that was met last from
+    /// there if its frames have one size each.
     End follow(std::uintptr_t return_address, std::uintptr_t frame, std::size_t most);
     /// The same, and looks up frames that are new, a microsecond each. `other`: ends at its frame.
     End walk(std::uintptr_t return_address, std::uintptr_t frame, std::size_t most, const Standing* other = nullptr);
@@ -83,7 +84,8 @@ class StackWalk {
     void place(Node* node);
     std::size_t slot_of(const Node* parent, std::uintptr_t address) const;
     bool can_read(std::uintptr_t address) {
-        return address >= from_ && address % sizeof(std::uintptr_t) == 0 && (address <= until_ || can_read_beyond(address));
+        return address >= from_ && address % sizeof(std::uintptr_t) == 0 &&
+               (address <= until_ || can_read_beyond(address));
     }
     bool can_read_beyond(std::uintptr_t address);
     bool step(const Node& node, std::uintptr_t sp, std::uintptr_t fp, std::uintptr_t& cfa, std::uintptr_t& ra_at,
@@ -96,7 +98,7 @@ class StackWalk {
     void know_bounds();
 
     std::vector<std::unique_ptr<Node[]>> blocks_;
-    std::size_t count_ = 0;                                  ///< of nodes
+    std::size_t count_ = 0;                                 ///< of nodes
     std::vector<Node*> places_ = std::vector<Node*>(1024);  ///< open addressing
     /// The thread's own stack from `low_` on, as far as it is known to be there, and where it may begin.
     std::uintptr_t low_ = 0, high_ = 0, lowest_ = 0, not_below_ = 0;

@@ -53,8 +53,7 @@ class Cursor {
             shift += 7;
             if (failed_) return 0;
             if ((byte & 0x80U) != 0) continue;
-            if (shift < 64 && (byte & 0x40U) != 0)
-                value |= -static_cast<std::int64_t>(std::uint64_t{1} << shift);
+            if (shift < 64 && (byte & 0x40U) != 0) value |= -static_cast<std::int64_t>(std::uint64_t{1} << shift);
             return value;
         }
         failed_ = true;

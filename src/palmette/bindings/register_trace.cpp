@@ -63,7 +63,8 @@ void register_trace(nb::module_& m) {
         .def_ro("function", &OpenCallInfo::function)
         .def_ro("path", &OpenCallInfo::path)
         .def_ro("communicator", &OpenCallInfo::communicator)
-        .def_ro("begin_real_ns", &OpenCallInfo::begin_real_ns, "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
+        .def_ro("begin_real_ns", &OpenCallInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("bytes", &OpenCallInfo::bytes)
         .def_ro("peer", &OpenCallInfo::peer, "Rank in the communicator; -1: none, -2: any.")
         .def_ro("tag", &OpenCallInfo::tag)
@@ -73,7 +74,8 @@ void register_trace(nb::module_& m) {
         .def_ro("function", &RequestInfo::function, "That started it.")
         .def_ro("path", &RequestInfo::path)
         .def_ro("communicator", &RequestInfo::communicator)
-        .def_ro("begin_real_ns", &RequestInfo::begin_real_ns, "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
+        .def_ro("begin_real_ns", &RequestInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("bytes", &RequestInfo::bytes)
         .def_ro("peer", &RequestInfo::peer, "Rank in the communicator; -1: none, -2: any.")
         .def_ro("tag", &RequestInfo::tag)
@@ -97,7 +99,8 @@ void register_trace(nb::module_& m) {
         .def_ro("sends", &PlanInfo::sends, "Of this rank, in all calls that have ended.");
 
     nb::class_<CallInfo>(m, "RecordedCall", "One call that has ended, or one request from start to completion.")
-        .def_ro("begin_real_ns", &CallInfo::begin_real_ns, "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
+        .def_ro("begin_real_ns", &CallInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("seconds", &CallInfo::seconds)
         .def_ro("function", &CallInfo::function)
         .def_ro("is_request", &CallInfo::is_request)

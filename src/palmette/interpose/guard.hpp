@@ -36,8 +36,7 @@ inline bool enters(const void* return_address, const void* frame) {
 class Guard {
   public:
     /// Inlined, since it takes its function's frame.
-    [[gnu::always_inline]] inline Guard()
-        : entered_(enters(__builtin_return_address(0), __builtin_frame_address(0))) {}
+    [[gnu::always_inline]] inline Guard() : entered_(enters(__builtin_return_address(0), __builtin_frame_address(0))) {}
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
     ~Guard() { inside = !entered_; }

@@ -16,8 +16,8 @@ class Call {
         if (!thread || thread->owner != current) [[unlikely]]
             thread = current->join_thread();
         first_ = thread;
-        place_ = thread->calls.begin(return_address, frame,
-                                     [&](std::uint32_t slot) { end_left(*current, *current->state_at(*thread, slot)); });
+        place_ = thread->calls.begin(
+            return_address, frame, [&](std::uint32_t slot) { end_left(*current, *current->state_at(*thread, slot)); });
         if (!place_) [[unlikely]] {
             current->count_nested(*thread, return_address);
             return;

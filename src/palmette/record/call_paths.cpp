@@ -189,13 +189,12 @@ extern "C" __attribute__((visibility("default"))) int entry_dlclose(void* handle
 int entry_dlclose(void* handle) {
     static const auto next = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_NEXT, "dlclose"));
     if (!next) return -1;
-    // Before it: another thread may open something as soon as the addresses are free. After it: the module's own end may
-    // call MPI.
+    // Before it: another thread may open something as soon as the addresses are free. After it: the module's own end
+    // may call MPI.
     palmette::record::unloads.fetch_add(1, std::memory_order_acq_rel);
     const std::uint64_t before = palmette::base::unloaded_modules();
     const int code = next(handle);
-    if (palmette::base::unloaded_modules() != before)
-        palmette::record::unloads.fetch_add(1, std::memory_order_acq_rel);
+    if (palmette::base::unloaded_modules() != before) palmette::record::unloads.fetch_add(1, std::memory_order_acq_rel);
     return code;
 }
 #endif

@@ -52,8 +52,7 @@ bool may_read_counter() {
 
 /// The kernel takes a clock that goes wrong out of the list of those that it would use.
 bool kernel_would_use_counter() {
-    const int file =
-        ::open("/sys/devices/system/clocksource/clocksource0/available_clocksource", O_RDONLY | O_CLOEXEC);
+    const int file = ::open("/sys/devices/system/clocksource/clocksource0/available_clocksource", O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     std::array<char, 256> text{};
     const ssize_t bytes = ::read(file, text.data(), text.size() - 1);

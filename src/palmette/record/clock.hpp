@@ -46,8 +46,8 @@ inline std::uint64_t now() { return static_cast<std::uint64_t>(nanoseconds(CLOCK
 #endif
 #endif
 
-/// What is added to CLOCK_MONOTONIC for this node's time, by which recordings of several nodes are compared: the time of
-/// day as it would have gone on from the process's start, whoever sets the clock meanwhile. Made before anything is
+/// What is added to CLOCK_MONOTONIC for this node's time, by which recordings of several nodes are compared: the time
+/// of day as it would have gone on from the process's start, whoever sets the clock meanwhile. Made before anything is
 /// recorded; tests pretend that nodes' clocks differ (PALMETTE_FAKE_CLOCKS: nanoseconds by rank).
 extern std::int64_t node_offset_ns;
 inline std::int64_t node_now_ns() { return monotonic_now_ns() + node_offset_ns; }

@@ -45,8 +45,8 @@ void complain(const std::string& what, int error) {
 /// Whether a module belongs to an MPI, whose calls inside of a call are its own.
 bool is_of_mpi(std::string_view path) {
     const std::string_view name = path.substr(path.rfind('/') + 1);
-    constexpr std::array<std::string_view, 7> beginnings{"libmpi",  "libpmpi", "libopen-", "libpalmette_",
-                                                         "mca_", "libromio", "libucc"};
+    constexpr std::array<std::string_view, 7> beginnings{"libmpi", "libpmpi",  "libopen-", "libpalmette_",
+                                                         "mca_",   "libromio", "libucc"};
     return std::any_of(beginnings.begin(), beginnings.end(),
                        [&](std::string_view beginning) { return name.starts_with(beginning); });
 }

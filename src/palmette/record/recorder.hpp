@@ -31,17 +31,17 @@ extern constinit std::atomic<Recorder*> recorder;
 /// The same, but null while the program has switched recording off by MPI_Pcontrol(0).
 extern constinit std::atomic<Recorder*> active;
 
-/// What a thread needs at each call. Made at its first one. Calls on other stacks of the thread (coroutines'), begun while
-/// one of its calls hasn't returned, are those of threads of their own here.
+/// What a thread needs at each call. Made at its first one. Calls on other stacks of the thread (coroutines'), begun
+/// while one of its calls hasn't returned, are those of threads of their own here.
 struct ThreadState {
     Recorder* owner = nullptr;
-    base::OuterCalls calls;                     ///< of the thread's first state: those that haven't returned
-    std::unique_ptr<ThreadState> next_stack;    ///< its other states, one after the other, by slot of `calls`
-    ThreadState* serving = nullptr;             ///< of the first state: the one that has begun a call last
-    std::uint64_t unloads = 0;                  ///< when its walk was last known to be right
-    const void* nested_from = nullptr;          ///< where the last call inside of another one came from,
-    bool nested_is_programs = false;            ///< and whether that is the program
-    trace::ThreadEntry* entry = nullptr;  ///< null: no place for another thread, whose calls aren't recorded
+    base::OuterCalls calls;                   ///< of the thread's first state: those that haven't returned
+    std::unique_ptr<ThreadState> next_stack;  ///< its other states, one after the other, by slot of `calls`
+    ThreadState* serving = nullptr;           ///< of the first state: the one that has begun a call last
+    std::uint64_t unloads = 0;                ///< when its walk was last known to be right
+    const void* nested_from = nullptr;        ///< where the last call inside of another one came from,
+    bool nested_is_programs = false;          ///< and whether that is the program
+    trace::ThreadEntry* entry = nullptr;      ///< null: no place for another thread, whose calls aren't recorded
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
     std::uint64_t recorded = 0;

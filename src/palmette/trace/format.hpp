@@ -61,7 +61,7 @@ struct Table {
 struct Life {
     static constexpr std::uint32_t ended = 0x40000000;  ///< FUTEX_OWNER_DIED
     alignas(8) std::array<char, 64> mutex;
-    std::uint32_t word_at;            ///< where in it that word lies, of 32 bits
+    std::uint32_t word_at;           ///< where in it that word lies, of 32 bits
     Shared<std::uint32_t> is_known;  ///< 0: nothing can be told by it
 };
 
@@ -76,8 +76,8 @@ struct SectionHeader {
     std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
     std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
     ClockPair first, last;
-    /// Of the process's start: the time of day less CLOCK_MONOTONIC. A node's time is CLOCK_MONOTONIC and what the first
-    /// of its processes has here, so that setting the clock changes nothing.
+    /// Of the process's start: the time of day less CLOCK_MONOTONIC. A node's time is CLOCK_MONOTONIC and what the
+    /// first of its processes has here, so that setting the clock changes nothing.
     Shared<std::int64_t> node_offset_ns;
     SyncPoint synced_first, synced_last;  ///< in MPI_Init and in MPI_Finalize
     Table functions;                      ///< FunctionName
@@ -104,8 +104,8 @@ struct SectionHeader {
     Shared<std::uint32_t> call_cost_milliticks;   ///< what recording a call costs here, as measured at the start
     Shared<std::uint32_t> clock_cost_milliticks;  ///< of that, both readings of the clock
     std::array<char, 512> executable;
-    Shared<std::uint64_t> nested_calls;  ///< of the program inside of other calls (callbacks): not recorded
-    Shared<std::uint64_t> left_calls;    ///< that a jump left: recorded as if they had taken no time
+    Shared<std::uint64_t> nested_calls;        ///< of the program inside of other calls (callbacks): not recorded
+    Shared<std::uint64_t> left_calls;          ///< that a jump left: recorded as if they had taken no time
     Shared<std::uint32_t> counter_distrusted;  ///< 1: the kernel found during the run that the counter goes wrong
     std::uint32_t unused;
     std::uint64_t pid_namespace;  ///< in which `pid` is this process: its inode; 0: not known

@@ -105,7 +105,7 @@ struct ProcessInfo {
     State state = State::begun;
     std::string executable;
     bool records_calls = false;
-    double tick_s = 0;  ///< length of a tick of the recorder's clock
+    double tick_s = 0;                                 ///< length of a tick of the recorder's clock
     std::int64_t begin_real_ns = 0, last_real_ns = 0;  ///< of the node's time
     std::int64_t node_offset_ns = 0;                   ///< the node's time less its CLOCK_MONOTONIC
     bool counter_distrusted = false;  ///< the kernel found during the run that the clock of the calls goes wrong
@@ -113,9 +113,9 @@ struct ProcessInfo {
     std::uint64_t pid_namespace = 0;  ///< in which `pid` counts; 0: not known
     std::uint64_t nested = 0;         ///< calls of the program's inside of others (callbacks), which aren't recorded
     std::uint64_t left = 0;           ///< calls that a jump left, recorded as if they had taken no time
-    std::uint64_t calls = 0;         ///< that have ended
-    std::uint64_t dropped = 0;       ///< of them, those that the ring has no record of any more
-    std::uint64_t unaggregated = 0;  ///< of them, those that are in aggregate 0
+    std::uint64_t calls = 0;          ///< that have ended
+    std::uint64_t dropped = 0;        ///< of them, those that the ring has no record of any more
+    std::uint64_t unaggregated = 0;   ///< of them, those that are in aggregate 0
     std::uint64_t unpathed = 0;
     std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;

@@ -254,7 +254,8 @@ class SectionReader {
     void read_life(ProcessInfo& out) const {
         const Life& life = header_.life;
         std::uint32_t word = 0;
-        if (life.is_known.load(std::memory_order_acquire) == 0 || life.word_at > life.mutex.size() - sizeof word) return;
+        if (life.is_known.load(std::memory_order_acquire) == 0 || life.word_at > life.mutex.size() - sizeof word)
+            return;
         std::memcpy(&word, life.mutex.data() + life.word_at, sizeof word);
         out.life = (word & Life::ended) != 0 ? LifeSign::ended : word != 0 ? LifeSign::lives : LifeSign::unknown;
     }

@@ -1,5 +1,5 @@
-"""The recorder in programs whose calls don't come and go in order: jumps, callbacks, coroutines, modules that come and go,
-clocks that are set, processes with numbers that mean nothing here."""
+"""The recorder in programs whose calls don't come and go in order: jumps, callbacks, coroutines, modules that come and
+go, clocks that are set, processes with numbers that mean nothing here."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def test_calls_of_another_coroutine_are_recorded_while_one_is_in_a_call(mpi: Mpi
     sums = sums_of(job)
     assert places(sums, "MPI_Type_size") == {"sizes": 2 * 100}
     assert calls(sums, "MPI_Reduce_local") == 2 * 10
-    assert not any(process.recorded.open or process.recorded.nested or process.recorded.left for process in job.processes)
+    assert not any(
+        process.recorded.open or process.recorded.nested or process.recorded.left for process in job.processes
+    )
 
 
 def test_calls_of_callbacks_are_counted_as_not_recorded(mpi: Mpi) -> None:
@@ -192,9 +194,7 @@ def test_durations_are_right_though_the_clock_is_set(mpi: Mpi, jump: int, truste
     folder = mpi.directory / "recording"
     program = compiled(mpi, "timed.c", str(SOURCES / "clocks.c"), "-rdynamic")
     environment = mpi.environment() | {"JUMP": str(jump), "CLOCKSOURCES": str(sources)}
-    prepared = prepare(
-        [*mpi.launch(2), str(program)], {"PALMETTE_TRACE": str(folder)}, environment, libraries=PRELOADS
-    )
+    prepared = prepare([*mpi.launch(2), str(program)], {"PALMETTE_TRACE": str(folder)}, environment, libraries=PRELOADS)
     begun = time.time()
     ran = subprocess.run(
         list(prepared.command), env=environment | prepared.environment, check=True, capture_output=True, text=True,
