@@ -197,7 +197,7 @@ def test_durations_are_right_though_the_clock_is_set(mpi: Mpi, jump: int, truste
     prepared = prepare([*mpi.launch(2), str(program)], {"PALMETTE_TRACE": str(folder)}, environment, libraries=PRELOADS)
     begun = time.time()
     ran = subprocess.run(
-        list(prepared.command), env=environment | prepared.environment, check=True, capture_output=True, text=True,
+        list(prepared.command), env={**environment, **prepared.environment}, check=True, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
     told = {}
@@ -222,7 +222,7 @@ def _hung(mpi: Mpi, folder: Path, before: list[str]) -> subprocess.Popen[str]:
     words = [*mpi.launch(1), *before, str(compiled(mpi, "callbacks.c")), "sleep"]
     prepared = prepare(words, {"PALMETTE_PROFILE": str(folder)}, environment, libraries=PRELOADS)
     running = subprocess.Popen(
-        list(prepared.command), env=environment | prepared.environment, stdin=subprocess.DEVNULL,
+        list(prepared.command), env={**environment, **prepared.environment}, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -281,7 +281,7 @@ def test_two_nodes_of_one_name_are_two(mpi: Mpi) -> None:
     )
     (folder / file.name).write_bytes(data)
     subprocess.run(
-        list(prepared.command), env=environment | prepared.environment, check=True, capture_output=True, timeout=120
+        list(prepared.command), env={**environment, **prepared.environment}, check=True, capture_output=True, timeout=120
     )
     job = read_job(folder)
     assert len(job.processes) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
         found = {
             symbol.name: symbol["st_value"] for symbol in ELFFile(file).get_section_by_name(".symtab").iter_symbols()
         }
-    monkeypatch.setattr(symbols, "_READ", type(symbols._READ)(symbols._READ.default_factory))
+    monkeypatch.setattr(symbols, "_READ", defaultdict(symbols._Read))
     monkeypatch.setattr(symbols, "_SILENT", [])
     return [Frame(str(library), "", found[name] + 5) for name in ("one", "two")]
 
