@@ -49,23 +49,7 @@ class Call {
     explicit operator bool() const { return recorder_ != nullptr && first_->calls.holds(place_); }
 
     /// The call that `thread` has begun has ended without returning: nobody knows when.
-    static void end_left(Recorder& current, ThreadState& thread) {
-        if (!thread.entry) return;
-        trace::OpenCall& open = thread.entry->open;
-        const std::uint64_t begun = open.ticks.load(std::memory_order_relaxed);
-        for (std::size_t i = 0; i < thread.waited_count; ++i)
-            if (thread.waited[i]) thread.waited[i]->waited_by.store(0, std::memory_order_relaxed);
-        thread.waited_count = 0;
-        if (begun == 0) return;
-        Call call(current, thread);
-        const std::uint16_t communicator = open.communicator.load(std::memory_order_relaxed);
-        call.add(begun, begun, open.function.load(std::memory_order_relaxed), communicator,
-                 open.path.load(std::memory_order_relaxed), 0, open.bytes.load(std::memory_order_relaxed),
-                 open.peer.load(std::memory_order_relaxed), open.tag.load(std::memory_order_relaxed),
-                 open.instance.load(std::memory_order_relaxed), false);
-        open.ticks.store(0, std::memory_order_release);
-        current.count_left();
-    }
+    static void end_left(Recorder& current, ThreadState& thread);
 
     void on(MPI_Comm comm) { communicator_ = recorder_->communicator(comm, *thread_); }
     void collective() { instance_ = recorder_->next_instance(communicator_); }

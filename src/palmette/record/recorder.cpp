@@ -404,6 +404,26 @@ void Recorder::leave_thread(ThreadState& thread) {
     if (!kept) delete &thread;
 }
 
+void Call::end_left(Recorder& current, ThreadState& thread) {
+    if (!thread.entry) return;
+    for (std::size_t i = 0; i < thread.waited_count; ++i)
+        if (thread.waited[i]) thread.waited[i]->waited_by.store(0, std::memory_order_relaxed);
+    thread.waited_count = 0;
+    trace::OpenCall& open = thread.entry->open;
+    const std::uint64_t begun = open.ticks.load(std::memory_order_relaxed);
+    if (begun == 0) return;
+    const std::uint16_t function = open.function.load(std::memory_order_relaxed);
+    // Mostly an error handler has jumped: of a call that was refused, or of a receive that got too much.
+    const bool received = function < function_count && std::strstr(function_names[function], "ecv") != nullptr;
+    Call call(current, thread);
+    call.add(begun, begun, function, open.communicator.load(std::memory_order_relaxed),
+             open.path.load(std::memory_order_relaxed), 0, received ? open.bytes.load(std::memory_order_relaxed) : 0,
+             received ? open.peer.load(std::memory_order_relaxed) : -1, open.tag.load(std::memory_order_relaxed),
+             open.instance.load(std::memory_order_relaxed), false);
+    open.ticks.store(0, std::memory_order_release);
+    current.count_left();
+}
+
 void Recorder::count_nested(ThreadState& thread, const void* return_address) {
     if (thread.nested_from != return_address) {
         thread.nested_from = return_address;
