@@ -132,6 +132,14 @@ def test_served_collectives_go_on_after_a_jump_of_some_ranks(mpi: Mpi) -> None:
     assert ran.out.count("right") == 2
 
 
+def test_collectives_are_served_after_a_jump_out_of_an_operation(mpi: Mpi) -> None:
+    settings = {"PALMETTE_ALLREDUCE": "recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
+    ran = mpi.run(2, compiled(mpi, "callbacks.c"), "operation", settings=settings)
+    assert ran.status == 0, ran.text
+    assert ran.out.count("right") == 2
+    assert sum(ran.served().get("allreduce", {}).values()) > 45, ran.report
+
+
 def test_calls_from_many_places_through_one_function_are_looked_up_once_each(mpi: Mpi) -> None:
     _, job = recorded(mpi, 1, compiled(mpi, "callbacks.c"), "places")
     (process,) = job.processes

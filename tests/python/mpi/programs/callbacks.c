@@ -106,6 +106,15 @@ static void jump(const char* which, int deep) {
     if (ranks > 1 && rank < 2) MPI_Recv(&x, 1, MPI_INT, 1 - rank, 3, comm, MPI_STATUS_IGNORE);
 }
 
+static void add_and_jump(void* in, void* inout, int* count, MPI_Datatype* type) { longjmp(back_to_main, 1); }
+static void jump_out_of_operation(void) {
+    MPI_Op op;
+    int one = 1, sum = 0;
+    MPI_Op_create(add_and_jump, 1, &op);
+    if (setjmp(back_to_main) == 0) MPI_Allreduce(&one, &sum, 1, MPI_INT, op, MPI_COMM_WORLD);
+    sums(MPI_COMM_WORLD, 16);
+}
+
 /* One function of each of two modules, the second loaded where the first was. */
 static void modules(char** paths) {
     void* at[2];
@@ -136,6 +145,8 @@ int main(int argc, char** argv) {
         reduce(add_and_switch);
     else if (!strcmp(which, "called"))
         reduce(add_and_call);
+    else if (!strcmp(which, "operation"))
+        jump_out_of_operation();
     else if (!strcmp(which, "modules"))
         modules(argv + 2);
     else if (!strcmp(which, "places"))
