@@ -71,16 +71,20 @@ bool ends_at(std::uintptr_t frame, [[maybe_unused]] std::uintptr_t cfa, [[maybe_
 StackWalk& StackWalk::own() {
     if (of_thread) [[likely]]
         return *of_thread;
-    static const pthread_key_t key = [] {
-        pthread_key_t made{};
-        pthread_key_create(&made, [](void* walk) {
-            of_thread = nullptr;
-            delete static_cast<StackWalk*>(walk);
-        });
+    struct Key {
+        pthread_key_t key{};
+        bool is_there = false;
+    };
+    static const Key key = [] {
+        Key made;
+        made.is_there = pthread_key_create(&made.key, [](void* walk) {
+                            of_thread = nullptr;
+                            delete static_cast<StackWalk*>(walk);
+                        }) == 0;
         return made;
     }();
     of_thread = new StackWalk;
-    pthread_setspecific(key, of_thread);
+    if (key.is_there) pthread_setspecific(key.key, of_thread);
     return *of_thread;
 }
 

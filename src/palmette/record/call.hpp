@@ -33,7 +33,7 @@ class Call {
         function_ = function;
         thread->plan = 0;
         if (!current->with_paths()) return;
-        const PathTable::Found found = current->paths().find(first_->unloads, return_address, frame);
+        const PathTable::Found found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
         path_ = found.number;
         first_->calls.ends_at(place_, found.bottom);
     }

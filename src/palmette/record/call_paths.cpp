@@ -35,8 +35,8 @@ void PathTable::attach(trace::SectionHeader& section) {
     section.paths.count.store(1, std::memory_order_release);  // 0: unknown
 }
 
-PathTable::Found PathTable::find(std::uint64_t& seen, const void* return_address, const void* frame) {
-    base::StackWalk& walk = base::StackWalk::own();
+PathTable::Found PathTable::find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address,
+                                 const void* frame) {
     if (const std::uint64_t now = unloads.load(std::memory_order_acquire); now != seen) [[unlikely]] {
         seen = now;
         walk.forget();

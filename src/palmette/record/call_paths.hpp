@@ -36,9 +36,9 @@ class PathTable {
         std::uint32_t number = 0;   ///< of the path; 0: the tables are full
         std::uintptr_t bottom = 0;  ///< the outermost stack pointer
     };
-    /// Of a call from a wrapper with that frame address. `seen`: of the calling thread, `unloads` when its walk was
+    /// Of a call from a wrapper with that frame address. `walk`: the calling thread's; `seen`: `unloads` when that was
     /// last known to be right.
-    Found find(std::uint64_t& seen, const void* return_address, const void* frame);
+    Found find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
     trace::SectionHeader* section() { return section_; }
 
   private:

@@ -58,6 +58,18 @@ struct ThreadState {
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
 
+    /// Of the thread that has this first state.
+    base::StackWalk& walk() {
+#if defined(PALMETTE_ABI_SMPI)
+        // All ranks are on one thread, each with its own copy of this library: too many for keys of threads.
+        if (!own_walk) own_walk = std::make_unique<base::StackWalk>();
+        return *own_walk;
+#else
+        return base::StackWalk::own();
+#endif
+    }
+    std::unique_ptr<base::StackWalk> own_walk;
+
     void wait_for(std::size_t count) {
         if (count > waited_capacity) {
             waited_capacity = 2 * count;
