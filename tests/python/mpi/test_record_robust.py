@@ -289,7 +289,11 @@ def test_two_nodes_of_one_name_are_two(mpi: Mpi) -> None:
     )
     (folder / file.name).write_bytes(data)
     subprocess.run(
-        list(prepared.command), env={**environment, **prepared.environment}, check=True, capture_output=True, timeout=120
+        list(prepared.command),
+        env={**environment, **prepared.environment},
+        check=True,
+        capture_output=True,
+        timeout=120,
     )
     job = read_job(folder)
     assert len(job.processes) == 2

@@ -1,5 +1,5 @@
-/* Calls that don't come and go in order: left by a jump, made by callbacks, on coroutines' stacks, from modules that come
-   and go. argv: the case, and what it needs. Prints "right" where its results are. */
+/* Calls that do not come and go in order: left by a jump, made by callbacks, on coroutines' stacks, from modules that
+   come and go. argv: the case, and what it needs. Prints "right" where its results are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -130,7 +130,8 @@ static void modules(char** paths) {
 #define F(n) __attribute__((noinline)) static void from##n(void) { wrapper(); sink += n; }
 __attribute__((noinline)) static void wrapper(void) { MPI_Type_size(MPI_INT, &size_of_type); sink++; }
 F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
-static void (*const places[])(void) = {from0, from1, from2, from3, from4, from5, from6, from7, from8, from9, from10, from11};
+static void (*const places[])(void) = {from0, from1, from2, from3, from4,  from5,
+                                     from6, from7, from8, from9, from10, from11};
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);

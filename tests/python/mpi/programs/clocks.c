@@ -1,5 +1,5 @@
-/* Linked into a program: CLOCK_REALTIME jumps by JUMP seconds once clock_is_set was called; the kernel's list of clocks is
-   the file CLOCKSOURCES. */
+/* Linked into a program: CLOCK_REALTIME jumps by JUMP seconds once clock_is_set was called; the kernel's list of clocks
+   is the file CLOCKSOURCES. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
