@@ -21,7 +21,7 @@ from pathlib import Path
 from counted_messages import counted, read_kinds
 from generate_fortran import fortran_names, has_large_integers
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
-from wrappers_header import finder, forwarded
+from wrappers_header import finder, forwarded, with_offers
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
@@ -477,7 +477,7 @@ def main(arguments: list[str]) -> int:
     include = directory / "palmette" / "record"
     include.mkdir(parents=True, exist_ok=True)
     (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
-    (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi, kinds), encoding="utf-8")
+    (directory / "recorder_wrappers.cpp").write_text(with_offers(source(prototypes, abi, kinds)), encoding="utf-8")
     if abi == SIMULATED:
         names = "".join(
             f"extern __typeof__({p.name}) palmette_recorded_{p.name};\n#define {p.name} palmette_recorded_{p.name}\n"

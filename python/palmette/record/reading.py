@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from palmette import _core
@@ -13,6 +16,8 @@ from palmette import _core
 SUFFIX = ".palmette"
 SIMULATED = "simulated"
 """The boot id of simulated nodes."""
+MOST_NEAR = 1000
+"""Entries of a folder among which a mistyped recording is looked for."""
 DRIFT = 50e-6
 """By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
 
@@ -38,6 +43,8 @@ class Process:
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
     """By `palmette simulate`: all clocks are one."""
+    boot_id: str = ""
+    """Of the machine that its node is, or is emulated on."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -157,7 +164,7 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
     Cost: a mapping per node, and O(entries) with `with_tables`; O(processes) without.
     """
     if not folder.is_dir():
-        raise RecordError(f"{folder}: no such folder; give what `palmette run --profile` or `--trace` got")
+        raise RecordError(f"{folder}: {_no_folder(folder)}")
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
@@ -179,10 +186,29 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         host = recording.host if named[recording.host] == 1 else path.name.removesuffix(SUFFIX)
         synced = next((process.synced for process in recording.processes if process.synced), [])
         job.processes += [
-            Process(host, process, here, path, section, synced, recording.boot_id == SIMULATED)
+            Process(host, process, here, path, section, synced, recording.boot_id == SIMULATED, recording.boot_id)
             for section, process in enumerate(recording.processes)
         ]
     if not job.processes:
-        raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {folder}` makes one")
+        quoted = shlex.quote(str(folder))
+        raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {quoted}` makes one")
     job.processes.sort(key=lambda one: (one.recorded.rank < 0, one.recorded.rank, one.recorded.pid))
     return job
+
+
+def _no_folder(path: Path) -> str:
+    """Return what is wrong with a path that is no folder, and what may be meant."""
+    give = "give the folder that `palmette run --trace` or `--profile` got"
+    try:
+        if path.suffix == SUFFIX and path.is_file():
+            return f"this is one node's file of a recording; give its folder, {path.parent}"
+        if path.suffix == ".json" and path.is_file():
+            quoted = shlex.quote(str(path))
+            return f"this is a file, no recording; a report of a run is read by `palmette explain --report {quoted}`"
+        if path.exists():
+            return f"this is a file, no recording; {give}"
+        near = [one.name for one in islice(path.parent.iterdir(), MOST_NEAR) if next(one.glob("*" + SUFFIX), None)]
+    except (OSError, ValueError):  # a folder that can't be looked into, a name far too long
+        near = []
+    meant = get_close_matches(path.name, near, n=1)
+    return f"no such folder{f' (did you mean {path.with_name(meant[0])}?)' if meant else ''}; {give}"

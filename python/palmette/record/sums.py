@@ -56,9 +56,9 @@ class Sums:
     notes: list[str]
 
     @property
-    def share(self) -> float:
-        """Of the ranks' time that they were in MPI, 0 to 1."""
-        return self.in_mpi_s / self.ran_s if self.ran_s > 0 else 0.0
+    def share(self) -> float | None:
+        """Of the ranks' time that they were in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
+        return self.in_mpi_s / self.ran_s if self.ran_s > 0 and self.in_mpi_s <= self.ran_s else None
 
 
 def sums_of(job: Job) -> Sums:

@@ -10,6 +10,7 @@
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/runs.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/recording.hpp"
 #include "palmette/runtime/state/switch_groups.hpp"
@@ -117,6 +118,7 @@ int on_MPI_Finalize() {
         const Guard guard;
         if (guard.entered()) {
             // Operations that the program never waited for complete here: other ranks may need them.
+            runtime::settle_postponed(nullptr);
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::RecordedCalls::synchronize_again();
             runtime::SwitchGroups::end_all();

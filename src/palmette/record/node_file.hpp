@@ -35,8 +35,18 @@ void put_text(std::array<char, size>& to, std::string_view text) {
     std::memcpy(to.data(), text.data(), std::min(size - 1, text.size()));
 }
 
-/// Begins a section of `bytes` in the file; its offset, or 0 with errno: EXDEV where the file is another node's. Other
-/// processes of the node may do the same.
-std::uint64_t claim_section(int file, std::uint64_t bytes);
+/// A section of the node's file, mapped. Without memory: errno says why.
+struct MappedSection {
+    void* memory = nullptr;
+    bool is_first = false;  ///< of its file
+};
+
+/// Begins a section of `bytes` in the file at `path`, which is made where it isn't there. Other processes of the node
+/// may do the same. Where that can't be done the file is as it was before, and isn't there if it wasn't. EXDEV: it is
+/// another node's.
+MappedSection map_section(const std::string& path, std::uint64_t bytes);
+
+/// Whether this process is to say what concerns all of its node: the launcher's first there, or whoever isn't counted.
+bool speaks_for_node();
 
 }  // namespace palmette::record

@@ -1,6 +1,5 @@
 #include "palmette/record/recorder.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "palmette/base/shell.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/life.hpp"
@@ -39,7 +39,11 @@ constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
 
 void complain(const std::string& what, int error) {
-    std::fprintf(stderr, "palmette: %s: %s; nothing is recorded by this process\n", what.c_str(), std::strerror(error));
+    if (!speaks_for_node()) return;
+    const bool by_file_system = error == ENODEV || error == ENOSYS || error == EOPNOTSUPP || error == EINVAL;
+    std::fprintf(stderr, "palmette: %s: %s; nothing is recorded on %s: name another folder%s\n", what.c_str(),
+                 std::strerror(error), host_name().c_str(),
+                 by_file_system ? ", on a file system that processes can share files' pages of, such as /tmp" : "");
 }
 
 /// Whether a module belongs to an MPI, whose calls inside of a call are its own.
@@ -130,37 +134,25 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
     std::string path;
-    std::uint64_t offset = 0;
-    int file = -1;
+    MappedSection made;
     for (const std::string& name : names_of_node()) {
         path = folder + "/" + name + ".palmette";
-        file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        if (file < 0) {
-            complain(path, errno);
-            return false;
-        }
-        offset = claim_section(file, bytes);
-        if (offset != 0 || errno != EXDEV) break;
-        ::close(file);
+        made = map_section(path, bytes);
+        if (made.memory || errno != EXDEV) break;
     }
-    void* const memory =
-        offset == 0 ? MAP_FAILED
-                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
-    const int error = errno;
-    ::close(file);
-    if (memory == MAP_FAILED) {
-        complain(path, error);
+    if (!made.memory) {
+        complain(path, errno);
         return false;
     }
-    leads_node_ = offset == trace::section_alignment;
-    section_ = new (memory) trace::SectionHeader{};
+    leads_node_ = made.is_first;
+    section_ = new (made.memory) trace::SectionHeader{};
     trace::SectionHeader& section = *section_;
     section.bytes = bytes;
     section.pid = simulated ? 0 : getpid();
     section.pid_namespace = simulated ? 0 : pid_namespace();
     if (!simulated) {
         // A child's calls aren't recorded here.
-        madvise(memory, bytes, MADV_DONTFORK);
+        madvise(made.memory, bytes, MADV_DONTFORK);
         begin_life(section.life);
     }
     section.rank.store(-1);
@@ -317,7 +309,7 @@ void Recorder::tell_next() const {
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) return;  // whoever spawned these ranks tells it
     std::fprintf(stderr, "palmette run: recorded in %s\n  next: palmette %s %s\n", folder_.c_str(),
-                 records_calls_ ? "report" : "top --calls", folder_.c_str());
+                 records_calls_ ? "report" : "top --calls", base::shell_word(folder_).c_str());
 #endif
 }
 
