@@ -150,7 +150,7 @@ def c_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
     return (GUARD, f"    if (counts && {condition}) {statement}\n") if statement else ("", "")
 
 
-GUARD = "    const matrix::Outermost counts;\n"
+GUARD = "    const matrix::Outermost counts(__builtin_return_address(0), __builtin_frame_address(0));\n"
 STARTED = {
     "MPI_Start": "Counters::instance().started(*request);",
     "MPI_Startall": "for (int i = 0; i < count; ++i) Counters::instance().started(array_of_requests[i]);",

@@ -46,7 +46,9 @@ def test_it_has_no_rpath(library: Path) -> None:
 def test_it_shows_only_mpi_and_palmette_symbols(library: Path) -> None:
     shown = [row[7] for row in rows_of(library) if row[6] != "UND" and row[4] in ("GLOBAL", "WEAK", "UNIQUE")]
     assert any(name.startswith("MPI_") for name in shown)
-    assert [name for name in shown if not re.match(r"(MPIX?|mpi|palmette)_", name)] == []
+    # The recorder also sees modules go, whose addresses others get.
+    others = {"dlclose"} if "_record_" in library.name else set()
+    assert {name for name in shown if not re.match(r"(MPIX?|mpi|palmette)_", name)} == others
 
 
 def test_the_twin_of_libsharp_shows_only_the_names_of_libsharp() -> None:

@@ -57,7 +57,7 @@ def _read(folder: Path, with_tables: bool) -> State:
     from palmette.record.waiting import state_of
 
     try:
-        return state_of(read_job(folder, with_tables=with_tables), time.time_ns())
+        return state_of(read_job(folder, with_tables=with_tables))
     except RecordError as error:
         raise CliError(str(error)) from None
 

@@ -345,6 +345,7 @@ def _notes(waits: _core.Waits, job: Job, *, has_whole_bounds: bool) -> list[str]
         )
     recordings = [process.recorded for process in job.processes]
     notes += limits_of(recordings, sums=False, communicators=True)
+    notes += job.notes()
     if not clocks_compared(job):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")
     return notes

@@ -212,6 +212,7 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
         "notes": [
             *([crowd.note] if crowd else []),
             *limits_of((process.recorded for process in job.processes), sums=True, communicators=False),
+            *tables.notes, *job.notes(),
         ],
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {

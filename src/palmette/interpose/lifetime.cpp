@@ -18,9 +18,15 @@
 namespace palmette::interpose {
 
 constinit thread_local bool inside = false;
+constinit thread_local base::Standing inside_from;
 constinit std::atomic<bool> is_up{false};
 constinit std::atomic<bool> init_was_ours{false};
 constinit std::atomic<bool> api_was_used{false};
+
+bool was_left(const void* return_address, const void* frame) {
+    return base::StackWalk::own().relation(inside_from, reinterpret_cast<std::uintptr_t>(return_address),
+                                           reinterpret_cast<std::uintptr_t>(frame)) == base::StackWalk::Relation::left;
+}
 
 namespace {
 

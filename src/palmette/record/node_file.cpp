@@ -51,6 +51,8 @@ std::string first_line_of(const char* path) {
     return line.substr(0, line.find('\n'));
 }
 
+std::string boot_id() { return simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"); }
+
 /// One process of the node at a time changes the file. Not every file system has flock (Lustre without its option), or
 /// locks of ranges; a file that only one process can make is left to those.
 class FileLock {
@@ -126,12 +128,16 @@ bool read_header(int file, std::uint64_t size, trace::FileHeader& header) {
         header.header_bytes = static_cast<std::uint32_t>(header_bytes);
         header.end.store(header_bytes);
         put_text(header.host, host_name());
-        put_text(header.boot_id, simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"));
+        put_text(header.boot_id, boot_id());
         return true;
     }
     if (pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
-        header.magic == trace::file_magic && header.version == trace::format_version)
-        return true;
+        header.magic == trace::file_magic && header.version == trace::format_version) {
+        // Another kernel's clock is another one, and so may be what it sees of a shared mapping.
+        const bool is_ours = boot_id() == header.boot_id.data();
+        errno = EXDEV;
+        return is_ours;
+    }
     errno = EEXIST;
     return false;
 }
@@ -179,6 +185,17 @@ MappedSection begin_section(int file, const std::string& path, std::uint64_t byt
 }
 
 }  // namespace
+
+std::vector<std::string> names_of_node() {
+    constexpr std::size_t telling = 8;
+    const std::string host = host_name();
+    return {host, host + "-" + boot_id().substr(0, telling)};
+}
+
+std::uint64_t pid_namespace() {
+    struct stat status{};
+    return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
 
 MappedSection map_section(const std::string& path, std::uint64_t bytes) {
     constexpr int tries = 1000;
