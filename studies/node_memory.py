@@ -31,7 +31,7 @@ from palmette.simulate import parameters, run, simgrid
 from palmette.simulate.cluster import from_spec, prepared
 from palmette.simulate.job import make_job
 
-RING = "shared:single=0"
+RING = "shared:single=1G"
 """Copied into the segment, and out of it."""
 SINGLE = "shared:single=4K"
 """Read where it lies, from 4 KB on."""
@@ -94,7 +94,7 @@ def fitted(times: dict[Key, float]) -> parameters.Parameters:
     byte_s = max(times[PAGES] - 2 * flag_s, 1e-9) / PAGES[2]
     page_s = max(byte_s - 1 / core, 0.0) * parameters.PAGE_BYTES
     core = min(core, 1 / byte_s) if page_s == 0 else core
-    values = parameters.read(parameters.named("servers"))
+    values = parameters.read(parameters.file_named("servers"))
     return replace(values, flag_latency_s=flag_s, core_bytes_per_s=core, page_s=page_s, memory_bytes_per_s=2 * core)
 
 

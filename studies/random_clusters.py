@@ -90,7 +90,7 @@ def line_of(drawn: Drawn, cell: Cell) -> str:
 def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequence[Cell]:
     """Simulate one job with one collective. A job that can't be placed has no cells."""
     try:
-        values = parameters.read(parameters.named(options.parameters) if options.parameters else parameters.FILE)
+        values = parameters.read(parameters.file_named(options.parameters) if options.parameters else parameters.FILE)
         job = make_job(prepared(from_spec(drawn.spec), values), drawn.placement, drawn.ranks)
         asked = Asked(
             [job], [drawn.collective], sorted(set(drawn.sizes)), options.rivals.split(","),

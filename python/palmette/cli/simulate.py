@@ -121,7 +121,7 @@ def command(
         return
     try:
         named = _named(set_name) if set_name is not None else None
-        values = read(named(parameters)) if parameters is not None else read(FILE)
+        values = read(file_named(parameters)) if parameters is not None else read(FILE)
         given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, ranks, named)
         read_cluster = _cluster(*given, ppn)
         cluster = prepared(read_cluster, values, uplink_share)

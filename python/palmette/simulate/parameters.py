@@ -86,7 +86,7 @@ class Parameters:
         return self.send_inside_message_s + self.receive_inside_message_s
 
 
-def named(text: str) -> Path:
+def file_named(text: str) -> Path:
     """Return the file that `--parameters` names: one of STORED, else a path."""
     return FILE.with_name(f"{text}.json") if text in STORED else Path(text)
 

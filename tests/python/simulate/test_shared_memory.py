@@ -11,7 +11,7 @@ from palmette.simulate import cluster, job, limits, parameters, run
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.platform import platform_xml
 
-VALUES = parameters.read(parameters.named("servers"))
+VALUES = parameters.read(parameters.file_named("servers"))
 FLAG_S, CORE, SINGLE = VALUES.flag_latency_s, VALUES.core_bytes_per_s, VALUES.single_copy_bytes_per_s
 CLOCK_S = 2e-9
 """SimGrid's clock, each time that it is read."""
@@ -65,7 +65,7 @@ def test_results_on_several_nodes_are_right(collective: str, algorithm: str, smp
 def test_two_ranks_take_what_the_page_says(smpirun: str) -> None:
     two = on("1node:2core")
     assert simulated(smpirun, two, "barrier", "shared", 0)[0] == pytest.approx(FLAG_S, abs=CLOCK_S)
-    ring = simulated(smpirun, two, "bcast", "shared:single=0", 8, 10_000)
+    ring = simulated(smpirun, two, "bcast", "shared:single=1G", 8, 10_000)
     assert ring[8] == pytest.approx(FLAG_S, abs=CLOCK_S), "in the cache line of the flag"
     assert ring[10_000] == pytest.approx(10_000 / CORE + FLAG_S + 10_000 / CORE, abs=4 * CLOCK_S)
     single = simulated(smpirun, two, "bcast", "shared:single=4K", 40_960)
@@ -76,7 +76,7 @@ def test_two_ranks_take_what_the_page_says(smpirun: str) -> None:
 def test_copies_of_a_host_share_its_memory(smpirun: str) -> None:
     slow = replace(VALUES, memory_bytes_per_s=2 * CORE)
     seats = on("1node:9core", values=slow)
-    took = simulated(smpirun, seats, "bcast", "shared:single=0", 10_000, values=slow)[10_000]
+    took = simulated(smpirun, seats, "bcast", "shared:single=1G", 10_000, values=slow)[10_000]
     assert took == pytest.approx(10_000 / CORE + FLAG_S + 8 * 10_000 / (2 * CORE), abs=4 * CLOCK_S)
 
 

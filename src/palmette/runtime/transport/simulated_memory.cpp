@@ -51,6 +51,11 @@ void move_bytes(std::int64_t bytes, double bytes_per_s) {
     if (bytes > 0) s4u::this_actor::exec_init(static_cast<double>(bytes))->set_bound(bytes_per_s)->wait();
 }
 
+bool is_read_in_place(const Executor& executor, const BoundStep& step) {
+    return !step.copied && step.piece_count == 1 && step.bytes > Exposure::inline_bytes &&
+           step.bytes >= executor.environment().single_copy_from;
+}
+
 void see_flag() { s4u::this_actor::sleep_for(CopyCosts::here().flag_s); }
 
 /// Memory of the other ranks, which are in this process.
@@ -152,21 +157,18 @@ int SimulatedMemory::start(Executor& executor, std::uint32_t index, bool last, S
         started = done ? Started::done : Started::polled;
         return error;
     }
-    const bool in_place = !step.copied && step.piece_count == 1 && step.bytes >= executor.environment().single_copy_from;
-    if (!in_place && step.bytes > Exposure::inline_bytes) move_bytes(step.bytes, CopyCosts::here().copy);
+    if (!is_read_in_place(executor, step) && step.bytes > Exposure::inline_bytes)
+        move_bytes(step.bytes, CopyCosts::here().copy);
     const int error = NodeTransport::start(executor, index, last, started);
     tell_exposed();
-    if (started == Started::polled) waiter_->for_readers = true;
     return error;
 }
 
 int SimulatedMemory::poll(Executor& executor, std::uint32_t index, bool& done) {
     if (executor.step(index).kind != plan::StepKind::expose) return pull(executor, index, done);
     const int error = NodeTransport::poll(executor, index, done);
-    if (done)
-        see_flag();
-    else
-        waiter_->for_readers = true;
+    waiter_->for_readers = waiter_->for_readers || !done;
+    if (done && is_read_in_place(executor, executor.step(index))) see_flag();
     return error;
 }
 
