@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <simgrid/s4u/Actor.hpp>
@@ -77,10 +78,10 @@ struct SimulatedMemory::Waiter {
     bool for_window = false, for_readers = false;
     std::vector<char> for_exposures;  ///< by member
 
-    void wake() {
+    /// Whether it slept, so that `wakes` has to be released.
+    bool is_woken() {
         changed = true;
-        if (sleeps) wakes->release();
-        sleeps = false;
+        return std::exchange(sleeps, false);
     }
     void sleep() {
         sleeps = !changed;
@@ -101,30 +102,23 @@ struct SimulatedMemory::Waiters {
         auto* const made = new Waiters;  // lives as long as the simulator
         place->set_data(made);
         s4u::Link::on_communication_state_change_cb([made](const auto&, auto) {
-            for (Waiter* waiter : made->for_messages) waiter->wake();
+            for (Waiter* waiter : made->for_messages)
+                if (waiter->is_woken()) waiter->wakes->release();
             made->for_messages.clear();
         });
         return *made;
     }
 };
 
-// What this rank has changed, of which the host's others are told. Numbers of members are those of one communicator: a
-// rank that waits in another one is woken in vain.
-
-void SimulatedMemory::tell_exposed() const {
-    const auto me = static_cast<std::size_t>(waiter_->me);
+/// Wakes the host's ranks that wait for something that this one has changed. Numbers of members are those of one
+/// communicator: a rank that waits in another one is woken in vain.
+template <class Waits>
+void SimulatedMemory::wake(Waits waits) const {
+    // Releasing lets others run, who may change the list.
+    std::vector<s4u::SemaphorePtr> slept;
     for (Waiter* other : *neighbours_)
-        if (me < other->for_exposures.size() && other->for_exposures[me] != 0) other->wake();
-}
-
-void SimulatedMemory::tell_read(int owner) const {
-    for (Waiter* other : *neighbours_)
-        if (other->for_readers && other->me == owner) other->wake();
-}
-
-void SimulatedMemory::tell_ended() const {
-    for (Waiter* other : *neighbours_)
-        if (other->for_window) other->wake();
+        if (waits(*other) && other->is_woken()) slept.push_back(other->wakes);
+    for (const s4u::SemaphorePtr& one : slept) one->release();
 }
 
 SimulatedMemory::SimulatedMemory(Messages& messages) : NodeTransport(messages) {}
@@ -134,16 +128,16 @@ SimulatedMemory::~SimulatedMemory() {
 }
 
 bool SimulatedMemory::begin(Executor& executor, int& error) {
-    const SharedNode* shared = executor.environment().shared;
-    if (!shared) return NodeTransport::begin(executor, error);
     if (!waiter_) {
         waiter_ = std::make_unique<Waiter>();
         neighbours_ = &Waiters::all().of_host[waiter_->host];
         neighbours_->push_back(waiter_.get());
     }
     executor_ = &executor;
-    waiter_->me = shared->me();
-    waiter_->for_exposures.resize(static_cast<std::size_t>(shared->members()), 0);
+    if (const SharedNode* shared = executor.environment().shared) {
+        waiter_->me = shared->me();
+        waiter_->for_exposures.resize(static_cast<std::size_t>(shared->members()), 0);
+    }
     const bool begun = NodeTransport::begin(executor, error);
     if (!begun) waiter_->for_window = true;
     return begun;
@@ -160,7 +154,8 @@ int SimulatedMemory::start(Executor& executor, std::uint32_t index, bool last, S
     if (!is_read_in_place(executor, step) && step.bytes > Exposure::inline_bytes)
         move_bytes(step.bytes, CopyCosts::here().copy);
     const int error = NodeTransport::start(executor, index, last, started);
-    tell_exposed();
+    const auto me = static_cast<std::size_t>(waiter_->me);
+    wake([me](const Waiter& other) { return me < other.for_exposures.size() && other.for_exposures[me] != 0; });
     return error;
 }
 
@@ -187,13 +182,14 @@ int SimulatedMemory::pull(Executor& executor, std::uint32_t index, bool& done) {
         move_bytes(step.bytes, exposure->kind == ExposureKind::in_ring ? CopyCosts::here().copy : CopyCosts::here().single_copy);
     const bool in_place = exposure->in_place();
     const int error = NodeTransport::poll(executor, index, done);
-    if (in_place) tell_read(step.peer);
+    const int owner = step.peer;
+    if (in_place) wake([owner](const Waiter& other) { return other.for_readers && other.me == owner; });
     return error;
 }
 
 void SimulatedMemory::end(Executor& executor, bool failed) {
     NodeTransport::end(executor, failed);
-    if (executor.environment().shared) tell_ended();
+    if (executor.environment().shared) wake([](const Waiter& other) { return other.for_window; });
 }
 
 bool SimulatedMemory::pause() {

@@ -39,9 +39,8 @@ class SimulatedMemory final : public NodeTransport, public Pauses {
     struct Waiter;
     struct Waiters;
     int pull(Executor& executor, std::uint32_t index, bool& done);
-    void tell_exposed() const;
-    void tell_read(int owner) const;
-    void tell_ended() const;
+    template <class Waits>
+    void wake(Waits waits) const;
 
     std::unique_ptr<Waiter> waiter_;
     std::vector<Waiter*>* neighbours_ = nullptr;  ///< of all ranks of the host
