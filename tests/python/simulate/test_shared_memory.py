@@ -49,7 +49,7 @@ def test_results_on_one_node_are_right_and_no_faster_than_the_bound(collective: 
     [
         ("allreduce", "leaders:leaders=all,inside=shared"),
         ("allreduce", "leaders:between=ring,inside=shared"),
-        ("allgather", "leaders:leaders=2,between=ring,inside=linear"),
+        ("alltoall", "leaders:inside=shared"),
         ("bcast", "by_topology:node=shared,top=linear,segment=8K"),
         ("reduce", "by_topology:node=shared,segment=8K"),
     ],
