@@ -3,12 +3,12 @@
     python studies/node_memory.py                   # two minutes; the machine should have nothing else to do
 
 Measured under MPICH by `palmette bench`'s program, from a common start to the end of the last rank; simulated by
-`palmette simulate`, the same plan. Three measurements give the simulation its values: a barrier the latency of a flag,
-a broadcast of 16 KB through the ring the rate of a core, one of 1 MB by single copy what pages take. All other rows are
-the check: simulated over measured. `messages` is the MPI alone against the simulator's own algorithms of that MPI.
+`palmette simulate`, the same plan. A barrier gives the simulation the latency of a flag, broadcasts of 16 and 128 KB
+through the ring the rate of a core, and of 128 KB and 1 MB by single copy what pages take. All other rows are the
+check: simulated over measured. `messages` is the MPI alone against the simulator's own algorithms of that MPI.
 
-First quartiles of all calls, since any load holds up one of two ranks. Ranks that have a core each and don't wait: the
-simulation has no caches, so data that lies in one is faster, and memory that is touched first slower.
+The fastest twentieth of all calls counts, as any load holds up one of two ranks. The simulation has no caches: data
+that lies in one is faster, memory that is touched first slower.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ SINGLE = "shared:single=4K"
 """Read where it lies, from 4 KB on."""
 COLLECTIVES = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
 SIZES = (8, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
-BARRIER, CORE, PAGES = ("barrier", RING, 0), ("bcast", RING, 16 << 10), ("bcast", SINGLE, 1 << 20)
+BARRIER = ("barrier", RING, 0)
+CORE = ("bcast", RING, 16 << 10), ("bcast", RING, 128 << 10)
+PAGES = ("bcast", SINGLE, 128 << 10), ("bcast", SINGLE, 1 << 20)
 
 Key = tuple[str, str, int]
 """Collective, algorithm, bytes; the algorithm is `messages` for the MPI alone."""
@@ -68,11 +70,10 @@ def measured(algorithm: str, seconds: float) -> dict[Key, float]:
     words += [str(PROGRAMS / "collbench.mpich"), "--wait", "spin", "--window-us", "200", "--seconds", str(seconds)]
     words += ["--max-iterations", "2000"]
     cells = [f"{name}:{size}" for name in COLLECTIVES for size in SIZES if size * 2 <= 2 << 20]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")}
-    environment["LD_LIBRARY_PATH"] = str(LIBRARIES)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")}
     done = subprocess.run(
         [*words, "--cells", ",".join([*cells, "barrier:0"])],
-        env=environment, capture_output=True, text=True, check=False, timeout=600,
+        env=mpi.environment(own), capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"collbench: status {done.returncode}: {done.stderr.strip()[-300:]}")
@@ -82,18 +83,19 @@ def measured(algorithm: str, seconds: float) -> dict[Key, float]:
         if event["event"] != "cell":
             continue
         for name, times in ((algorithm, event["palmette_s"]), ("messages", event["alone_s"])):
-            found[event["collective"], name, event["size_bytes"]] = statistics.quantiles(times, n=4)[0]
+            found[event["collective"], name, event["size_bytes"]] = statistics.quantiles(times, n=20)[0]
     return found
 
 
 def fitted(times: dict[Key, float]) -> parameters.Parameters:
     """The parameters of this machine, by three of its times. Two ranks can't tell that they share a memory."""
-    flag_s = times[BARRIER]
-    core = 2 * CORE[2] / max(times[CORE] - flag_s, 1e-9)
-    # The owner sees by another flag that it has been read.
-    byte_s = max(times[PAGES] - 2 * flag_s, 1e-9) / PAGES[2]
-    page_s = max(byte_s - 1 / core, 0.0) * parameters.PAGE_BYTES
-    core = min(core, 1 / byte_s) if page_s == 0 else core
+    ring_s, single_s = (
+        (times[more] - times[less]) / (more[2] - less[2]) for less, more in (CORE, PAGES)
+    )  # for a byte: two copies, and one with its page
+    if min(ring_s, single_s) <= 0:
+        raise SystemExit("longer broadcasts were no slower: this machine is too busy to measure anything")
+    core, flag_s = 2 / ring_s, times[BARRIER]
+    page_s = max(single_s - 1 / core, 0.0) * parameters.PAGE_BYTES
     values = parameters.read(parameters.file_named("servers"))
     return replace(values, flag_latency_s=flag_s, core_bytes_per_s=core, page_s=page_s, memory_bytes_per_s=2 * core)
 
@@ -131,7 +133,7 @@ def main() -> int:
         f"load {before:.1f} before and {after:.1f} after; a flag {time_text(values.flag_latency_s)}, a core"
         f" {_core.format_rate(values.core_bytes_per_s)}, a page {time_text(values.page_s)}\n"
     )
-    wanted = [key for key in times if key not in (BARRIER, CORE, PAGES) and key[0] != "barrier"]
+    wanted = [key for key in times if key not in (*CORE, *PAGES) and key[0] != "barrier"]
     wanted = [key for key in wanted if key[1] != SINGLE or key[2] >= 16 << 10]
     found = simulated(smpirun, values, wanted)
     rows = [Row(key, times[key], found[key]) for key in wanted]

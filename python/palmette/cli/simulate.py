@@ -31,7 +31,7 @@ from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job, background_of, make_job
 from palmette.simulate.kept import Kept
 from palmette.simulate.page import write_comparison
-from palmette.simulate.parameters import FILE, Parameters, read
+from palmette.simulate.parameters import FILE, Parameters, file_named, read
 from palmette.simulate.platform import platform_xml
 from palmette.simulate.results_page import results_page
 from palmette.simulate.run import PALMETTE, SELECTORS

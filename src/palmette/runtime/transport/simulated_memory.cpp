@@ -41,7 +41,7 @@ struct CopyCosts {
         static const CopyCosts costs = [] {
             const s4u::Host& host = *s4u::Host::current();
             return CopyCosts{host_property(host, "flag_latency_s"), host_property(host, "copy_bytes_per_s"),
-                         host_property(host, "single_copy_bytes_per_s")};
+                             host_property(host, "single_copy_bytes_per_s")};
         }();
         return costs;
     }
@@ -179,7 +179,8 @@ int SimulatedMemory::pull(Executor& executor, std::uint32_t index, bool& done) {
     see_flag();
     // What lies in the flag's own cache line has come with it.
     if (exposure->kind != ExposureKind::in_entry)
-        move_bytes(step.bytes, exposure->kind == ExposureKind::in_ring ? CopyCosts::here().copy : CopyCosts::here().single_copy);
+        move_bytes(step.bytes,
+                   exposure->kind == ExposureKind::in_ring ? CopyCosts::here().copy : CopyCosts::here().single_copy);
     const bool in_place = exposure->in_place();
     const int error = NodeTransport::poll(executor, index, done);
     const int owner = step.peer;
