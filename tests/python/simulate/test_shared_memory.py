@@ -49,14 +49,13 @@ def test_results_on_one_node_are_right_and_no_faster_than_the_bound(collective: 
     [
         ("allreduce", "leaders:leaders=all,inside=shared"),
         ("allreduce", "leaders:between=ring,inside=shared"),
-        ("alltoall", "leaders:inside=shared"),
         ("bcast", "by_topology:node=shared,top=linear,segment=8K"),
         ("reduce", "by_topology:node=shared,segment=8K"),
     ],
 )
 def test_results_on_several_nodes_are_right(collective: str, algorithm: str, smpirun: str) -> None:
     seats = on("2leaf@6GB/s:2node@3GB/s:6core", "random:1")
-    sizes = (4, 5000, 100_000)
+    sizes = (4, 5000, 40_000)
     times = simulated(smpirun, seats, collective, algorithm, *sizes)
     for size in sizes:
         assert times[size] >= limits.bound_s(seats, VALUES, collective, size, 0)
