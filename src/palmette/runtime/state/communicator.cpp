@@ -181,7 +181,7 @@ std::int64_t Communicator::ring_bytes() const {
 void Communicator::set_up_sharing() {
     if (sharing_) return;
     sharing_ = share(shadow_comm_, job_, rank_, SharedShape());
-    if (sharing_->node) executor_ = MpiExecutor(waiting_, SpinWait(sharing_->node->members(), sharing_->node->cores()));
+    if (sharing_->node) executor_ = MpiExecutor(waiting_, *sharing_->node);
 }
 
 bool Communicator::ranks_read_each_other() {
