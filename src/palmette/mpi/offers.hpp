@@ -39,10 +39,17 @@ void settle_offers(Found known);
 #if defined(PALMETTE_ABI_SMPI)
 #define PALMETTE_OFFER(function)
 #else
+/// Against linkers that leave out what only the names of a section's ends refer to.
+#if defined(__has_attribute) && __has_attribute(retain)
+#define PALMETTE_RETAINED used, retain
+#else
+#define PALMETTE_RETAINED used
+#endif
 /// Stands once in the file that defines the exported symbol `function`.
-#define PALMETTE_OFFER(function)                                                                                \
-    static void* resolve_##function();                                                                          \
-    __attribute__((section("palmette_offers"), used)) static constinit ::palmette::mpi::Offer offer_##function{ \
-        #function, &resolve_##function, nullptr};                                                               \
+#define PALMETTE_OFFER(function)                                                                 \
+    static void* resolve_##function();                                                           \
+    __attribute__((section("palmette_offers"),                                                   \
+                   PALMETTE_RETAINED)) static constinit ::palmette::mpi::Offer offer_##function{ \
+        #function, &resolve_##function, nullptr};                                                \
     __attribute__((used)) static void* resolve_##function() { return ::palmette::mpi::resolved(offer_##function); }
 #endif
