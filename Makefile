@@ -23,7 +23,7 @@ help:
 	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
 	@echo "make format  let ruff and clang-format rewrite FILES='a.py b.cpp'"
 	@echo "make sanitize  C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-	@echo "make tidy    clang-tidy over the C++ sources"
+	@echo "make tidy    clang-tidy over the C++ sources (TIDY=palmette_base: one layer's)"
 	@echo "make bench   the benchmark on the emulated cluster (BENCH='gather --sizes 64K')"
 	@echo "make docs    build/docs-site: the documentation as a site; its links are checked"
 	@echo "make clean   remove what was built; make distclean also .venv and .mpi"
@@ -62,7 +62,7 @@ demo: .venv/.stamp-package
 # Wheels that load on other machines, by PyPI's ziglang; then each is tried where there is no compiler.
 PYTHONS ?= $(PYTHON)
 wheel:
-	@$(PYTHON) tools/make_wheel.py $(PYTHONS)
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON) tools/make_wheel.py $(PYTHONS)
 	@for python in $(PYTHONS); do $(PYTHON) tools/test_wheel.py --python $$python || exit 1; done
 
 install: build
@@ -89,6 +89,7 @@ tested: debian build simulate
 	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2) $(BROWSER) $(SHELLS)
 	@tools/setup_ucc.sh
 	@tools/setup_readers.sh
+	@tools/setup_mpi4py.sh
 	@tools/build.sh release $(JOBS) palmette_tests
 
 test: tested
@@ -126,9 +127,10 @@ sanitize: .venv/.stamp-requirements debian
 	@tools/build.sh asan-ubsan $(JOBS) palmette_tests
 	@$(BIN)/ctest --test-dir build/asan-ubsan --output-on-failure
 
+TIDY ?= all palmette_tests
 tidy: .venv/.stamp-requirements .mpi/.stamp debian
 	@$(BIN)/clang-tidy --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check clang-tidy
-	@tools/build.sh tidy $(JOBS) all palmette_tests
+	@tools/build.sh tidy $(JOBS) $(TIDY)
 
 bench: debian build
 	@$(BIN)/python studies/discover_10k.py
@@ -141,7 +143,7 @@ docs: .venv/.stamp-requirements
 	@$(BIN)/python tools/build_docs.py
 
 clean:
-	rm -rf build demo python/palmette/lib python/palmette/bin python/palmette/include python/palmette/_core.*
+	rm -rf build demo dist python/palmette/lib python/palmette/bin python/palmette/include python/palmette/_core.*
 
 distclean: clean
 	rm -rf .venv .mpi

@@ -13,7 +13,7 @@ if(PALMETTE_SANITIZE)
 endif()
 
 # Headers of the standard library take more time to compile than most sources: read once for a target, or for those that
-# share its flags. ccache needs -fpch-preprocess and CCACHE_SLOPPINESS (tools/build.sh) for that.
+# share its flags. ccache needs -fpch-preprocess and CCACHE_SLOPPINESS (tools/launch) for that.
 set(PALMETTE_STANDARD_HEADERS <algorithm> <array> <map> <memory> <optional> <string> <string_view> <vector>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(palmette_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)

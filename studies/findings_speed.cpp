@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         section.size.store(ranks);
         section.state.store(State::finalized);
         section.records_calls = calls > 0 ? 1 : 0;
-        section.last.real_ns.store(60'000'000'000);
+        section.last.monotonic_ns.store(60'000'000'000);
         section.last.ticks.store(60'000'000'000);
         std::uint64_t page = 2;
         const auto place = [&](Table& table, std::uint32_t size, std::uint32_t count, std::uint64_t offset = 0,

@@ -2,6 +2,7 @@
 
     python studies/random_clusters.py --draw 40 --seed 1 --write cells.jsonl --write-results clusters.md
     python studies/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # another table
+    python studies/random_clusters.py --parameters servers --cores 8,16,24,32,48,64 --most-ranks 512   # fat nodes
 
 Rows of the table were found on a few machines and a few sizes; this tests the space between them. The same seed draws
 the same clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and uplink capacities,
@@ -33,7 +34,7 @@ from palmette.simulate.kept import Kept
 from palmette.simulate.run import SELECTORS
 
 COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce", "allgather", "alltoall")
-VALUES = parameters.read()
+CORES = (1, 2, 4, 8, 12, 16, 24, 32)
 BLOCKS_OF_ALL = ("allgather", "alltoall")
 MOST_BYTES_OF_ALL = 16 << 20
 """Upper bound on the data of all ranks in an allgather or all-to-all: more takes the simulator minutes."""
@@ -50,12 +51,14 @@ class Drawn:
     sizes: tuple[int, ...]
 
 
-def draw(seed: int, count: int, collectives: Sequence[str], most_ranks: int, sizes: int) -> Iterator[Drawn]:
+def draw(
+    seed: int, count: int, collectives: Sequence[str], most_ranks: int, sizes: int, cores_of_node: Sequence[int] = CORES
+) -> Iterator[Drawn]:
     """Yield `count` clusters with a job each, and of each job all collectives."""
     chance = random.Random(seed)  # noqa: S311
     for _ in range(count):
-        nodes = min(round(2 ** chance.uniform(1, 6.5)), most_ranks)
-        cores = chance.choice([c for c in (1, 2, 4, 8, 12, 16, 24, 32) if c * nodes <= most_ranks])
+        nodes = max(1, min(round(2 ** chance.uniform(1, 6.5)), most_ranks // min(cores_of_node)))
+        cores = chance.choice([c for c in cores_of_node if c * nodes <= most_ranks] or [min(cores_of_node)])
         leaves = min(chance.choice([1, 2, 2, 3, 4, 6]), nodes)
         link = chance.choice([1.5, 3, 6, 12.5])
         below = sorted((nodes - leaves, *(chance.randint(0, nodes - leaves) for _ in range(leaves - 1))))
@@ -87,14 +90,15 @@ def line_of(drawn: Drawn, cell: Cell) -> str:
 def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequence[Cell]:
     """Simulate one job with one collective. A job that can't be placed has no cells."""
     try:
-        job = make_job(prepared(from_spec(drawn.spec), VALUES), drawn.placement, drawn.ranks)
+        values = parameters.read(parameters.file_named(options.parameters) if options.parameters else parameters.FILE)
+        job = make_job(prepared(from_spec(drawn.spec), values), drawn.placement, drawn.ranks)
         asked = Asked(
             [job], [drawn.collective], sorted(set(drawn.sizes)), options.rivals.split(","),
             cpu_limit_s=options.cpu_limit, parallel=options.parallel,
             store=Kept(Path(options.keep)) if options.keep else None,
             environment=dict(one.split("=", 1) for one in options.env),
         )  # fmt: skip
-        found = compare(smpirun, asked, VALUES, lambda _: None)
+        found = compare(smpirun, asked, values, lambda _: None)
     except SimulateError as error:
         print(f"{drawn.spec}, {drawn.ranks} ranks, {drawn.placement}, {drawn.collective}: {error}", file=sys.stderr)
         return []
@@ -153,14 +157,19 @@ def main() -> int:
     parser.add_argument("--rivals", default=",".join(SELECTORS), help="selectors or algorithms of SimGrid's")
     parser.add_argument("--cpu-limit", type=int, default=60, help="seconds of CPU for a simulation (60)")
     parser.add_argument("--parallel", type=int, default=1, help="simulations at once (1)")
+    parser.add_argument("--parameters", metavar="FILE", help="of the simulator, as those of `palmette simulate`")
+    parser.add_argument(
+        "--cores", default=",".join(map(str, CORES)), metavar="N,...", help="ranks of a node to draw from (%(default)s)"
+    )
     parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of palmette's")
     parser.add_argument("--keep", metavar="FOLDER", help="cache simulations there")
     parser.add_argument("--write", metavar="FILE", help="append a JSON line for each cell")
     parser.add_argument("--write-results", metavar="FILE", help="write what came out as Markdown")
     options = parser.parse_args()
     smpirun = simgrid.find_smpirun()
+    cores = [int(word) for word in options.cores.split(",")]
     all_drawn = list(
-        draw(options.seed, options.draw, options.collectives.split(","), options.most_ranks, options.sizes)
+        draw(options.seed, options.draw, options.collectives.split(","), options.most_ranks, options.sizes, cores)
     )
     cells: list[Cell] = []
     slower: list[str] = []

@@ -3,8 +3,9 @@
 # For `release` the results are installed into the package in python/. With PALMETTE_WERROR=ON in the environment
 # warnings are errors.
 #
-# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests; palmette_demo: what
-#                                                `palmette demo` needs, installed, too
+# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests; installed, too, are
+#                                                palmette_demo and simbench: what `palmette demo` and `palmette
+#                                                simulate` need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset DESTDIR  # `make install DESTDIR=...` isn't meant for what goes into the package in python/
@@ -15,26 +16,29 @@ targets=("${@:3}")
 export PATH="$PWD/.venv/bin:$PATH"
 dir=build/$preset
 log=$dir/configure.log
-# ccache shares results between clones, for which paths are relative.
-if command -v ccache >/dev/null; then
-  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-  export CCACHE_SLOPPINESS=pch_defines,time_macros  # else nothing that uses a precompiled header is cached
+
+wants() { [[ " ${targets[*]} " == *" $1 "* ]]; }
+# The component that a target fills, to be installed into the package.
+component=""
+if [ "$preset" = release ]; then
+  case ${targets[0]} in
+    all) component=python ;;
+    palmette_demo) component=demo ;;
+    simbench) component=simulate ;;
+  esac
 fi
 
-wants_tests() { [[ " ${targets[*]} " == *" palmette_tests "* ]]; }
-installs() { [ "$preset" = release ] && [[ "${targets[0]}" =~ ^(all|palmette_demo)$ ]]; }
-
-# Configure anew where CMake can't see by itself that it must: the presets, the MPIs or GoogleTest have come or gone.
+# Configure anew where CMake can't see by itself that it must: the presets, the MPIs, GoogleTest or SimGrid have come or
+# gone.
 stale() {
   [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$log" ] || [ .mpi/.stamp -nt "$log" ] ||
-    { wants_tests && grep -q 'GoogleTest is missing' "$log"; }
+    { wants palmette_tests && grep -q 'GoogleTest is missing' "$log"; } ||
+    { wants simbench && ! grep -q '^build simbench:' "$dir/build.ninja"; }
 }
 
 mkdir -p "$dir"
 if stale; then
   options=()
-  # Libraries for an MPI that was removed would still be found.
-  installs && rm -rf python/palmette/lib
   [ .mpi/.stamp -nt "$log" ] && options=(-U 'PALMETTE_MPI_*')
   if [ "$preset" = release ]; then
     abis="mpich;abi"
@@ -48,7 +52,7 @@ if stale; then
     echo "build: configuring $preset failed, see above" >&2
     exit 1
   fi
-  if wants_tests && grep -q 'GoogleTest is missing' "$log"; then
+  if wants palmette_tests && grep -q 'GoogleTest is missing' "$log"; then
     echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
   fi
 fi
@@ -80,10 +84,4 @@ else
     exit 1
   }
 fi
-if installs; then
-  [ "${targets[0]}" = all ] && component=python || component=demo
-  cmake --install "$dir" --prefix "$PWD/python" --component $component >"$dir/install.log" || {
-    cat "$dir/install.log" >&2
-    exit 1
-  }
-fi
+[ -z "$component" ] || tools/publish.sh "$dir" "$component" "$PWD/python"

@@ -1,4 +1,4 @@
-"""Check that the target of every relative link in the Markdown files exists, anchors of headings included.
+"""Check that the target of every relative link in the Markdown files exists, anchors included: of headings, and set.
 
 Usage: check_links.py
 
@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("docs", "examples", "packaging", "python", "src", "studies", "tests", "tools")
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 IMAGE = re.compile(r"""<(?:img|a)\b[^>]*\b(?:src|href)=["'](?P<target>[^"']+)["']""")
+ANCHOR = re.compile(r"""<a\b[^>]*\b(?:id|name)=["'](?P<name>[^"']+)["']""")
 HEADING = re.compile(r"^#{1,6}\s+(?P<text>.+?)\s*#*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -21,7 +23,7 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 def documents() -> list[Path]:
     """Return the Markdown files of the project, without what is built or installed."""
     top = [file for file in ROOT.glob("*.md") if file.is_file()]
-    return sorted([*top, *(ROOT / "docs").rglob("*.md"), *(ROOT / "packaging").rglob("*.md")])
+    return sorted([*top, *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.md"))])
 
 
 def blank(match: re.Match[str]) -> str:
@@ -30,9 +32,11 @@ def blank(match: re.Match[str]) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a document's headings, made the way that forges make them."""
-    plain = (re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", m["text"]) for m in HEADING.finditer(FENCE.sub(blank, text)))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+    """Return the anchors of a document: those that are set, and those of headings, made as forges make them."""
+    text = FENCE.sub(blank, text)
+    plain = (re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", m["text"]) for m in HEADING.finditer(text))
+    headings = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+    return headings | {match["name"] for match in ANCHOR.finditer(text)}
 
 
 def broken(file: Path) -> list[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from generate_wrappers import all_functions
 from mpi_prototypes import Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
+from wrappers_header import with_offers
 
 BY_VALUE = {
     "MPI_Comm": "Comm",
@@ -171,7 +172,7 @@ def main(arguments: list[str]) -> int:
     if abi not in ("abi", "smpi"):
         prototypes = declared_functions(preprocessed_mpi_h(compiler), all_functions(read_list(listed)))
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(source(prototypes, abi), encoding="utf-8")
+    target.write_text(with_offers(source(prototypes, abi)), encoding="utf-8")
     return 0
 
 

@@ -21,7 +21,7 @@ from counted_messages import counted, payload, read_kinds
 from generate_fortran import fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
 from recorded_requests import around_requests
-from wrappers_header import finder, forwarded
+from wrappers_header import finder, forwarded, with_offers
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
@@ -150,7 +150,7 @@ def c_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
     return (GUARD, f"    if (counts && {condition}) {statement}\n") if statement else ("", "")
 
 
-GUARD = "    const matrix::Outermost counts;\n"
+GUARD = "    const matrix::Outermost counts(__builtin_return_address(0), __builtin_frame_address(0));\n"
 STARTED = {
     "MPI_Start": "Counters::instance().started(*request);",
     "MPI_Startall": "for (int i = 0; i < count; ++i) Counters::instance().started(array_of_requests[i]);",
@@ -381,7 +381,7 @@ def main(arguments: list[str]) -> int:
     include = directory / "palmette" / "record"
     include.mkdir(parents=True, exist_ok=True)
     (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
-    (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi, kinds), encoding="utf-8")
+    (directory / "recorder_wrappers.cpp").write_text(with_offers(source(prototypes, abi, kinds)), encoding="utf-8")
     if abi == SIMULATED:
         names = "".join(
             f"extern __typeof__({p.name}) palmette_recorded_{p.name};\n#define {p.name} palmette_recorded_{p.name}\n"

@@ -31,11 +31,11 @@ inline constexpr std::array<Setting, {count}> all = {{{{
 /// Prefixes of internal variables, which palmette's own programs pass to each other.
 inline constexpr std::array<std::string_view, {prefix_count}> internal_prefixes = {{{prefixes}}};
 
-struct Renamed {{
-  std::string_view old_name, name;
+struct Former {{
+  std::string_view name, now;
 }};
-/// Former names of settings.
-inline constexpr std::array<Renamed, {renamed_count}> renamed = {{{{{renamed}}}}};
+/// Former settings: what holds now, after the name.
+inline constexpr std::array<Former, {former_count}> former = {{{{{former}}}}};
 
 /// Settings that can't stand in a file, for they belong to one run.
 inline constexpr std::array<std::string_view, {one_run_count}> of_one_run = {{{of_one_run}}};
@@ -58,7 +58,7 @@ def constant(variable: str) -> str:
 
 def header(declared: dict[str, Any]) -> str:
     """Return the text of the header."""
-    settings, prefixes, renamed = declared["settings"], declared["internal_prefixes"], declared["renamed"]
+    settings, prefixes, former = declared["settings"], declared["internal_prefixes"], declared["former"]
     of_one_run = declared["of_one_run"]
     rows = [
         "    Setting{{{}, {}, {},\n            {}}},".format(
@@ -71,8 +71,8 @@ def header(declared: dict[str, Any]) -> str:
     ]
     return TEMPLATE.format(
         count=len(settings), rows="\n".join(rows), names="\n".join(names),
-        prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)), renamed_count=len(renamed),
-        renamed=", ".join(f"{{{quoted(old)}, {quoted(new)}}}" for old, new in renamed.items()),
+        prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)), former_count=len(former),
+        former=", ".join(f"{{{quoted(old)}, {quoted(new)}}}" for old, new in former.items()),
         one_run_count=len(of_one_run), of_one_run=", ".join(map(quoted, of_one_run)),
     )  # fmt: skip
 

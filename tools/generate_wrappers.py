@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
-from wrappers_header import entry_point, finder, header
+from wrappers_header import entry_point, finder, header, with_offers
 
 
 def forms_of(collective: str) -> dict[str, str]:
@@ -234,7 +234,7 @@ def main(arguments: list[str]) -> int:
     include = directory / "palmette" / "interpose"
     include.mkdir(parents=True, exist_ok=True)
     (include / "wrappers.hpp").write_text(header(prototypes, __file__, "interpose"), encoding="utf-8")
-    (directory / "wrappers.cpp").write_text(source(prototypes, listed), encoding="utf-8")
+    (directory / "wrappers.cpp").write_text(with_offers(source(prototypes, listed)), encoding="utf-8")
     return 0
 
 

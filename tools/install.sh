@@ -42,15 +42,19 @@ if [ -n "$hidden" ]; then
   echo "install: only you can run it, for its Python is $python, and $hidden is closed to others"
   echo "install: for everybody: make distclean, then make install PYTHON=/usr/bin/python3 PREFIX=$prefix"
 fi
-quietly "$python" -m venv --clear "$environment"
+# One that is there goes on serving jobs while it is renewed, unless it is another Python's.
+fresh=()
+[ "$(realpath -q "$environment/bin/python" || true)" = "$python" ] || fresh=(--clear)
+quietly "$python" -m venv "${fresh[@]}" "$environment"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 # The Python files alone; what is compiled comes from the build.
 PALMETTE_PYTHON_FILES_ALONE=1 quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps \
   --no-build-isolation -C wheel.cmake=false --wheel-dir "$wheels" .
 quietly "$environment/bin/pip" install --disable-pip-version-check "$wheels"/*.whl
+quietly "$environment/bin/pip" install --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
 packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-quietly .venv/bin/cmake --install $build --prefix "$packages" --component python
+quietly tools/publish.sh $build python "$packages"
 mkdir -p "$prefix/bin"
 ln -sfn ../libexec/palmette/bin/palmette "$prefix/bin/palmette"
 "$prefix/bin/palmette" --version

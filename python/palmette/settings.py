@@ -133,9 +133,9 @@ def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
     return tuple(result)
 
 
-def renamed() -> dict[str, str]:
-    """Return former names of settings with their present ones."""
-    return dict(_file()["renamed"])
+def former() -> dict[str, str]:
+    """Return former settings with what holds now, as a phrase that follows the name."""
+    return dict(_file()["former"])
 
 
 def of_one_run() -> tuple[str, ...]:

@@ -175,8 +175,8 @@ _BLANK = " \t\r\n"
 
 
 def _mistake_in(name: str, value: str) -> str:
-    if name in settings.renamed():
-        return f"{name} is called {settings.renamed()[name]} now"
+    if name in settings.former():
+        return f"{name} {settings.former()[name]}"
     try:
         setting = settings.find(name) if name.startswith("PALMETTE_") else None
     except KeyError:

@@ -26,7 +26,7 @@ thread_local const Driver* stack_of = nullptr;
 struct Exported {
     char name[8];
     int process, file;
-    std::uint64_t size, inode, id;
+    std::uint64_t offset, size, inode, id;
     int physical;
 };
 static_assert(sizeof(Exported) <= sizeof(IpcHandle));
@@ -312,7 +312,9 @@ void Driver::add_fill(const StreamPointer& stream, std::uintptr_t target, int va
 }
 
 AllocationPointer Driver::allocate(Kind kind, std::size_t size, int device, const std::string& library) {
-    const AllocationPointer made = memory.allocate(kind, size, device);
+    const bool small = kind == Kind::device && size <= SmallBlock::largest;
+    const AllocationPointer made =
+        small ? memory.allocate_small(kind, size, device) : memory.allocate(kind, size, device);
     if (!made) return nullptr;
     made->library = library;
     // Real memory isn't zero.
@@ -329,6 +331,7 @@ int Driver::ipc_handle(IpcHandle* handle, std::uintptr_t address) {
     std::memcpy(exported.name, exported_name, sizeof exported.name);
     exported.process = getpid();
     exported.file = holder->pages->file;
+    exported.offset = holder->offset;
     exported.size = holder->size;
     exported.inode = holder->pages->inode;
     exported.id = holder->id;
@@ -365,8 +368,12 @@ int Driver::ipc_open(std::uintptr_t* address, const IpcHandle& handle, unsigned 
     if (pages->file < 0 || fstat(pages->file, &status) != 0 || status.st_ino != exported.inode) return invalid_value;
     pages->size = static_cast<std::size_t>(status.st_size);
     pages->inode = status.st_ino;
-    const AllocationPointer made = memory.map(Kind::opened, pages, 0, exported.size, false, 0);
+    const AllocationPointer made = memory.map(Kind::opened, pages, 0, exported.offset + exported.size, false, 0);
     if (!made) return out_of_memory;
+    made->offset = exported.offset;
+    made->address += made->offset;
+    made->alias += made->offset;
+    made->size = exported.size;
     made->device = device == -2 ? context.device : device;
     made->context = current();
     made->library = library;

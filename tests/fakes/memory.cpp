@@ -17,13 +17,17 @@ std::size_t whole_pages(std::size_t size) { return (size + page - 1) / page * pa
 }  // namespace
 
 std::uintptr_t AddressSpace::take(std::size_t size) {
-    if (!begun_) {
-        begun_ = true;
-        void* const range = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (range != MAP_FAILED) free_[reinterpret_cast<std::uintptr_t>(range)] = whole;
+    const auto found = [&] {
+        return std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
+    };
+    auto fits = found();
+    if (fits == free_.end()) {
+        const std::size_t bytes = (size + chunk - 1) / chunk * chunk;
+        void* const range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) return 0;
+        chunks_[reinterpret_cast<std::uintptr_t>(range)] = bytes;
+        fits = free_.emplace(reinterpret_cast<std::uintptr_t>(range), bytes).first;
     }
-    const auto fits = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
-    if (fits == free_.end()) return 0;
     const auto [address, length] = *fits;
     free_.erase(fits);
     if (length > size) free_[address + size] = length - size;
@@ -33,16 +37,24 @@ std::uintptr_t AddressSpace::take(std::size_t size) {
 void AddressSpace::give_back(std::uintptr_t address, std::size_t size) {
     mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
          0);
+    const auto whole = std::prev(chunks_.upper_bound(address));
     auto at = free_.emplace(address, size).first;
-    if (const auto after = std::next(at); after != free_.end() && at->first + at->second == after->first) {
+    // Not with what lies in the next chunk.
+    if (const auto after = std::next(at);
+        after != free_.end() && at->first + at->second == after->first && after->first < whole->first + whole->second) {
         at->second += after->second;
         free_.erase(after);
     }
-    if (at == free_.begin()) return;
-    if (const auto before = std::prev(at); before->first + before->second == at->first) {
-        before->second += at->second;
-        free_.erase(at);
-    }
+    if (at != free_.begin() && at->first != whole->first)
+        if (const auto before = std::prev(at); before->first + before->second == at->first) {
+            before->second += at->second;
+            free_.erase(at);
+            at = before;
+        }
+    if (*at != *whole) return;
+    munmap(reinterpret_cast<void*>(whole->first), whole->second);
+    free_.erase(at);
+    chunks_.erase(whole);
 }
 
 AddressSpace& address_space() {
@@ -67,6 +79,17 @@ Pages::~Pages() {
 
 Allocation::~Allocation() {
     if (kind == Kind::registered || address == 0) return;
+    if (block) {
+        const std::size_t first = offset / SmallBlock::part;
+        for (std::size_t i = 0; i < (size + SmallBlock::part - 1) / SmallBlock::part; ++i)
+            block->taken &= ~(1U << (first + i));
+        return;
+    }
+    if (offset != 0) {
+        address -= offset;
+        size += offset;
+        if (alias != nullptr) alias -= offset;
+    }
     const std::size_t length = whole_pages(size);
     if (alias != nullptr && reinterpret_cast<std::uintptr_t>(alias) != address) munmap(alias, length);
     if (reserved != 0) {
@@ -83,6 +106,44 @@ AllocationPointer Memory::allocate(Kind kind, std::size_t size, int device) {
     const bool readable = kind == Kind::managed || kind == Kind::host || device < 0;
     AllocationPointer made = map(kind, std::move(pages), 0, size, readable, 0);
     if (made) made->device = device;
+    return made;
+}
+
+AllocationPointer Memory::allocate_small(Kind kind, std::size_t size, int device) {
+    const std::size_t parts = (size + SmallBlock::part - 1) / SmallBlock::part;
+    const auto mask = static_cast<std::uint32_t>((1U << parts) - 1);
+    std::erase_if(blocks_, [](const auto& block) { return block.expired(); });
+    std::shared_ptr<SmallBlock> block;
+    std::size_t first = SmallBlock::parts;
+    const auto look = [&] {
+        for (first = 0; first + parts <= SmallBlock::parts; ++first)
+            if ((block->taken & mask << first) == 0) return true;
+        return false;
+    };
+    for (const auto& each : blocks_) {
+        block = each.lock();
+        if (block->device == device && look()) break;
+        block = nullptr;
+    }
+    if (!block) {
+        block = std::make_shared<SmallBlock>();
+        block->page = allocate(kind, page, device);
+        if (!block->page) return nullptr;
+        block->device = device;
+        blocks_.push_back(block);
+        first = 0;
+    }
+    block->taken |= mask << first;
+    auto made = std::make_shared<Allocation>();
+    made->kind = kind;
+    made->offset = first * SmallBlock::part;
+    made->address = block->page->address + made->offset;
+    made->size = size;
+    made->alias = block->page->alias + made->offset;
+    made->pages = block->page->pages;
+    made->device = device;
+    made->block = std::move(block);
+    made->id = next_id();
     return made;
 }
 
@@ -125,11 +186,12 @@ bool Memory::overlaps(std::uintptr_t address, std::size_t size) const {
 
 std::vector<Piece> Memory::pieces(std::uintptr_t address, std::size_t size) const {
     std::vector<Piece> found;
-    bool pageable = false, strict = false;  // of the piece before
+    bool pageable = false, strict = false, mapped = false;  // of the piece before
     while (size > 0) {
         const AllocationPointer holder = find(address);
         const bool device = holder && holder->kind != Kind::registered;
         if ((!holder && strict) || (device && pageable)) return {};
+        if (device && strict && !(mapped && holder->kind == Kind::mapped)) return {};
         std::uintptr_t end = address + size;
         if (holder) {
             end = std::min(end, holder->end());
@@ -141,6 +203,7 @@ std::vector<Piece> Memory::pieces(std::uintptr_t address, std::size_t size) cons
         size -= end - address;
         address = end;
         strict = device;
+        mapped = device && holder->kind == Kind::mapped;
         pageable = !device;
     }
     return found;

@@ -15,9 +15,11 @@
 namespace fake {
 
 struct Context;
+struct Allocation;
 
-/// The addresses that memory of a driver's gets. As a real one does, it reserves them when it begins, so that no memory
-/// of the program's, freed later, comes to lie there; but it uses them again for memory of another kind.
+/// The addresses that memory of a driver's gets: what the kernel has free, in chunks of 2 MiB, where memory of the
+/// program's may have been before; those of freed memory are used again at once, by memory of any kind, and a chunk
+/// that holds nothing any more goes back, so that the program's may come to lie there.
 class AddressSpace {
   public:
     /// 0: there is no room.
@@ -26,9 +28,10 @@ class AddressSpace {
     void give_back(std::uintptr_t address, std::size_t size);
 
   private:
-    static constexpr std::size_t whole = std::size_t{1} << 40;
-    bool begun_ = false;
-    std::map<std::uintptr_t, std::size_t> free_;
+    static constexpr std::size_t chunk = std::size_t{2} << 20;
+    void join(std::uintptr_t begin, std::size_t size);
+
+    std::map<std::uintptr_t, std::size_t> chunks_, free_;
 };
 AddressSpace& address_space();
 
@@ -61,6 +64,15 @@ struct Pool {
     std::string library;
 };
 
+/// A page that small allocations share, as they do on a real device: its parts are of 256 bytes.
+struct SmallBlock {
+    static constexpr std::size_t part = 256, parts = 16, largest = 1024;
+
+    std::shared_ptr<Allocation> page;
+    int device = 0;
+    std::uint32_t taken = 0;
+};
+
 enum class Kind { device, managed, host, registered, pool, mapped, opened };
 const char* name_of(Kind kind);
 
@@ -70,6 +82,10 @@ struct Allocation {
     std::size_t size = 0;
     char* alias = nullptr;
     std::shared_ptr<Pages> pages;
+    /// Where it begins in them.
+    std::size_t offset = 0;
+    /// The page that it is a part of; nullptr: it has pages of its own.
+    std::shared_ptr<SmallBlock> block;
     /// Of the devices visible here; -1: the host's.
     int device = 0;
     Context* context = nullptr;
@@ -110,6 +126,8 @@ class Memory {
   public:
     /// Maps new memory, which isn't in the map yet; nullptr: there is none.
     AllocationPointer allocate(Kind kind, std::size_t size, int device);
+    /// The same in a page that others share.
+    AllocationPointer allocate_small(Kind kind, std::size_t size, int device);
     /// Maps `size` bytes of `pages` from `offset` on, at `where` unless that is 0.
     AllocationPointer map(Kind kind, std::shared_ptr<Pages> pages, std::size_t offset, std::size_t size, bool readable,
                           std::uintptr_t where);
@@ -127,6 +145,7 @@ class Memory {
 
   private:
     std::map<std::uintptr_t, AllocationPointer> allocations_;
+    std::vector<std::weak_ptr<SmallBlock>> blocks_;
     std::uint64_t ids_ = 0x1000;
 };
 

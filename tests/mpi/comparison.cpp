@@ -1,10 +1,11 @@
 // Many calls of the same kind, so that palmette compares its choice with the MPI's own: integers are broadcast, summed,
 // gathered and exchanged, real numbers reduced in all ways, and every result is checked. Ranks come late in turns.
 //
-//     comparison [--calls N] [--count INTEGERS] [--vary PERCENT] [--reals 0] [--same-bits 1]
+//     comparison [--calls N] [--count INTEGERS] [--vary PERCENT] [--reals 0] [--same-bits 1] [--duplicates N]
 //
 // With --vary the count falls by up to so much from call to call, and roots change. With --reals 0 nothing real is
-// reduced, with --same-bits 1 sums of the same real numbers must not differ by a bit.
+// reduced, with --same-bits 1 sums of the same real numbers must not differ by a bit. Duplicates of the world gather as
+// often again, one after the other.
 
 #include <mpi.h>
 
@@ -144,6 +145,13 @@ int main(int argc, char** argv) {
             outcome.check(all[static_cast<std::size_t>(r + 1) * n - 1] == r, "call %d: allgather", call);
         lengths.exchange(call, count, all, outcome);
         if (with_reals) reals.reduce(call, root, outcome);
+    }
+    for (long d = option(argc, argv, "--duplicates", 0); d > 0; --d) {
+        MPI_Comm duplicate = MPI_COMM_NULL;
+        MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
+        for (int call = 0; call < calls; ++call)
+            MPI_Allgather(vector.data(), most, MPI_INT, all.data(), most, MPI_INT, duplicate);
+        MPI_Comm_free(&duplicate);
     }
     const int status = outcome.close(MPI_COMM_WORLD);
     MPI_Finalize();

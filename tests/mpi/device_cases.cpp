@@ -213,6 +213,29 @@ void another_thread(Outcome& outcome) {
     outcome.check(sum.holds(0, 100, size * (size - 1) / 2), "a thread without a context");
 }
 
+/// A buffer without elements may point behind device memory in the same page, or where such memory was before it was
+/// freed; what lies there at the next call is a device's.
+void empty_buffers(Outcome& outcome) {
+    const int size = size_of(MPI_COMM_WORLD);
+    const std::vector<int> zeros(static_cast<std::size_t>(size), 0);
+    for (const bool freed : {false, true}) {
+        char* memory = driver->allocate(Driver::Kind::device, 64);
+        if (freed) driver->release(Driver::Kind::device, memory, 64);
+        char* const nothing = freed ? memory : memory + 64;
+        MPI_Alltoallv(nothing, zeros.data(), zeros.data(), MPI_INT, nullptr, zeros.data(), zeros.data(), MPI_INT,
+                      MPI_COMM_WORLD);
+        MPI_Bcast(nothing, 0, MPI_INT, 0, MPI_COMM_WORLD);
+        if (freed) memory = driver->allocate(Driver::Kind::device, 64);
+        int values[2] = {world_rank, -1};
+        driver->write(memory, values, sizeof values);
+        MPI_Allreduce(memory, memory + 4, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        driver->read(values, memory, sizeof values);
+        outcome.check(values[1] == size * (size - 1) / 2, "after an empty buffer %s: %d",
+                      freed ? "in freed memory" : "at the end", values[1]);
+        driver->release(Driver::Kind::device, memory, 64);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -224,6 +247,7 @@ int main(int argc, char** argv) {
     Outcome outcome;
     if (driver) {
         no_buffers(outcome);
+        empty_buffers(outcome);
         inter_communicators(outcome);
         aliases(outcome);
         own_operation(outcome, option(argc, argv, "--free-communicator", 1) != 0);

@@ -1,5 +1,5 @@
 // Arguments that are wrong at one rank alone: it gets the error of the MPI, and nobody waits for it; collectives go on
-// working afterwards.
+// working afterwards. Where the MPI finds the error before it communicates, this rank may also repeat the call alone.
 //
 //     one_wrong [--timeout SECONDS]
 
@@ -134,9 +134,13 @@ std::vector<Case> cases() {
     const auto allreduce = [=](Call& c, MPI_Request*) {
         return MPI_Allreduce(c.send, c.recv, c.sendcount, MPI_INT, MPI_SUM, world);
     };
+    const auto reduce = [=](Call& c, MPI_Request*) {
+        return MPI_Reduce(c.send, c.recv, c.sendcount, MPI_INT, MPI_SUM, root, world);
+    };
     const auto no_type_to_send = [](Call& c) { c.sendtype = MPI_DATATYPE_NULL; };
     const auto no_type_to_get = [](Call& c) { c.recvtype = MPI_DATATYPE_NULL; };
     const auto alias = [](Call& c) { c.recv = c.send; };
+    const auto alias_own_block = [](Call& c) { c.recv = c.from.data(), c.send = c.from.data() + world_rank * count; };
     return {
         {"gatherv: no type for no elements", 1, no_type_to_send, none_from_1, gatherv, MPI_ERR_TYPE},
         {"igatherv: no type for no elements", 1, no_type_to_send, none_from_1, igatherv, MPI_ERR_TYPE},
@@ -147,6 +151,8 @@ std::vector<Case> cases() {
         {"gather: the root's count is too small", root, [](Call& c) { c.recvcount = count / 2; }, nothing, gather,
          MPI_ERR_TRUNCATE},
         {"gather: the root has no type", root, no_type_to_get, nothing, gather, MPI_ERR_TYPE},
+        {"gather: the root's input is its output", root, alias_own_block, nothing, gather, aliased},
+        {"reduce: the root's input is its output", root, alias, nothing, reduce, aliased},
         {"scatter: the root's count is negative", root, [](Call& c) { c.sendcount = -1; }, nothing, scatter,
          MPI_ERR_COUNT},
         {"allgather: one sends less", 1, [](Call& c) { c.sendcount = count / 2; }, nothing, allgather,
@@ -180,6 +186,29 @@ void run(const Case& one, Outcome& outcome) {
     for (int r = 0; r < ranks; ++r)
         outcome.check(code == MPI_SUCCESS && again.to[static_cast<std::size_t>(r * count)] == r + 1,
                       "block %d after %s", r, one.name.c_str());
+}
+
+/// The others make the call once.
+void run_repeated(const Case& one, Outcome& outcome) {
+    if (one.error == MPI_ERR_TRUNCATE || one.name.starts_with("i") || one.name.starts_with("alltoallv")) return;
+    std::snprintf(doing, sizeof doing, "%s, repeated", one.name.c_str());
+    for (int time = 0; time < 2; ++time) {
+        Call call, again;
+        for (Call* each : {&call, &again}) one.agree(*each);
+        if (world_rank == one.wrong) one.spoil(call);
+        MPI_Request request = MPI_REQUEST_NULL;
+        int code = one.call(call, &request);
+        const int expected = world_rank == one.wrong ? one.error : MPI_SUCCESS;
+        outcome.check(class_of(code) == expected, "%s, to be repeated: class %d", one.name.c_str(), class_of(code));
+        if (code != MPI_SUCCESS) {
+            code = one.call(again, &request);
+            outcome.check(code == MPI_SUCCESS, "%s, repeated: class %d", one.name.c_str(), class_of(code));
+        }
+        // The next one is the same, or another one.
+        int value = world_rank + 1, sum = -1;
+        if (time == 1) MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        outcome.check(time == 0 || sum == ranks * (ranks + 1) / 2, "after %s was repeated: %d", one.name.c_str(), sum);
+    }
 }
 
 /// An operation that one rank alone can't make; the next one is made and runs as if nothing had been.
@@ -222,6 +251,7 @@ int main(int argc, char** argv) {
     for (const Case& one : cases()) {
         watch(static_cast<unsigned>(option(argc, argv, "--timeout", 30)));
         run(one, outcome);
+        run_repeated(one, outcome);
     }
     watch(static_cast<unsigned>(option(argc, argv, "--timeout", 30)));
     run_persistent(outcome);

@@ -100,7 +100,7 @@ def test_settings_shows_those_that_are_named(name: str, palmette: Call) -> None:
     [
         ("PALMETTE_TABEL", "is no setting (did you mean PALMETTE_TABLE?); `palmette settings` lists them all"),
         ("frobnicate", "is no setting; `palmette settings` lists them all"),
-        ("give_up_sums", "is called PALMETTE_FALLBACK_FP_REDUCTIONS now; ask for that"),
+        ("give_up_sums", "is what always happens now; PALMETTE_REPRODUCIBLE=1 keeps results bitwise the same"),
     ],
 )
 def test_settings_tells_what_a_name_may_stand_for(name: str, told: str, palmette: Call) -> None:

@@ -112,7 +112,7 @@ def test_a_bad_line_is_told_with_its_place_and_has_no_effect(folders: tuple[Path
     assert told[f"{path}:2"] == "expected NAME=VALUE; correct or remove the line"
     assert told[f"{path}:7"] == "PALMETTE_VERBOSE=7: expected 0, 1 or 2; correct or remove the line"
     assert told[f"{path}:12"].startswith("PALMETTE_TABLE=table.json: expected a path that begins with /")
-    assert told[f"{path}:18"].startswith("PALMETTE_GIVE_UP_SUMS is called PALMETTE_FALLBACK_FP_REDUCTIONS now")
+    assert told[f"{path}:18"].startswith("PALMETTE_GIVE_UP_SUMS is what always happens now")
     assert told[f"{path}:19"] == "PALMETTE_CHECK stands in line 1 already; remove one of them"
 
 

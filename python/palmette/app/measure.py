@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from palmette.app.given_input import GivenInput, none
 from palmette.app.output import Comparison, Reference, compare, reference
 from palmette.lab import LabError
 from palmette.measure.errors import BenchError
@@ -69,8 +70,8 @@ class Runner(Protocol):
     def name(self) -> str:
         """Where, in words."""
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
-        """Run it once; None: without palmette. Raises BenchError."""
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
+        """Run it once, with that standard input; None: without palmette. Raises BenchError."""
 
 
 @dataclass
@@ -85,7 +86,7 @@ class ByCommand:
         """The command line."""
         return " ".join(self.words)
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
         """Run it once. Raises BenchError."""
         words, environment = list(self.words), dict(os.environ)
         if settings is not None:
@@ -98,7 +99,7 @@ class ByCommand:
         started = time.monotonic()
         try:
             done = subprocess.run(
-                words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                words, env=environment, stdin=stdin, capture_output=True, text=True, errors="replace",
                 timeout=timeout_s, check=False,
             )  # fmt: skip
         except OSError as error:
@@ -138,7 +139,7 @@ class OnPlace:
         )
         return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
         """Run it once. Raises BenchError."""
         environment: dict[str, str] = {}
         if settings is not None:
@@ -150,7 +151,7 @@ class OnPlace:
                 environment.setdefault("PALMETTE_TOPOLOGY", str(self.topology))
         started = time.monotonic()
         try:
-            done = self.place.run(self.mpi, self.hosts, list(self.words), environment, timeout_s)
+            done = self.place.run(self.mpi, self.hosts, list(self.words), environment, timeout_s, stdin)
         except LabError as error:
             raise BenchError(str(error)) from None
         if done.returncode == 124:
@@ -195,6 +196,11 @@ class Measured:
         """The first difference of an output from that of the MPI alone; empty: all are the same."""
         return next((one.difference for one in self.outputs if not one.same), "")
 
+    @property
+    def order(self) -> str:
+        """What is another order in an output that is the same but for that; empty: nothing."""
+        return next((one.order for one in self.outputs if one.order), "")
+
 
 @dataclass
 class Comparisons:
@@ -207,6 +213,8 @@ class Comparisons:
     """Words of the output that change between runs of the MPI alone, which aren't compared."""
     checker: str | None = None
     """What has looked at the outputs instead of a comparison."""
+    first_run: str = ""
+    """How the first run was another one than those after it: sentences; empty where it wasn't."""
 
     def ratio(self, measured: Measured) -> Ratio:
         """Return time over that of the MPI alone."""
@@ -226,6 +234,8 @@ class Asked:
     """A command that gets the path of a run's output, and says by its status whether that is right."""
     timeout_s: float = 600.0
     record: bool = True
+    given: GivenInput = field(default_factory=none)
+    """Standard input for each run."""
 
 
 def measure(
@@ -238,8 +248,9 @@ def measure(
     """
     measured = [Measured(variant) for variant in variants]
     outputs: dict[int, list[str]] = defaultdict(list)
-    outputs[0].append(_run(runner, variants[0], None, asked).out)
-    done("warmed up")
+    warming = _run(runner, variants[0], None, asked)
+    outputs[0].append(warming.out)
+    done(f"warmed up: {warming.seconds:.3f} s")
     for turn in range(asked.rounds):
         # Each takes each place in a round by turns: whoever runs first may find a colder machine.
         for offset in range(len(variants)):
@@ -254,16 +265,41 @@ def measure(
             outputs[index].append(ended.out)
             done(f"{variant.name}: recorded")
     common = reference(outputs[0], asked.tolerance, asked.ignored)
+    if common.first_differs and asked.checker is None:
+        # It says what no later run of the MPI alone says.
+        del outputs[0][0]
     for index, one in enumerate(measured):
         one.outputs = [_compared(text, common, asked) for text in outputs[index]]
-    return Comparisons(runner.name, measured, common.numbers, len(common.varying), asked.checker)
+    first = _of_first_run(warming, common.first_differs if asked.checker is None else "", measured[0])
+    return Comparisons(runner.name, measured, common.numbers, len(common.varying), asked.checker, first)
+
+
+SLOW_START, SLOW_START_S = 2.0, 0.2
+"""The first run took longer than each later one of the MPI alone by this factor, and this much."""
+
+
+def _of_first_run(warming: Ended, differs: str, alone: Measured) -> str:
+    """Say how the first run, which isn't timed, differs from the others: those may do less than the program's user."""
+    told = []
+    if differs:
+        told.append(f"the first run printed something else than all later ones ({differs})")
+    if len(alone.seconds) > 1:
+        longest = max(alone.seconds)
+        if warming.seconds > max(SLOW_START * longest, longest + SLOW_START_S):
+            told.append(f"the first run took {warming.seconds:.3g} s, later ones at most {longest:.3g} s")
+    if not told:
+        return ""
+    return (
+        f"{'; '.join(told)}: does the program keep something between runs (a restart file, a cache)? Times and outputs"
+        " are those of later runs"
+    )
 
 
 def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) -> Ended:
     settings = variant.settings
     if folder is not None:
         settings = {**(OFF if settings is None else settings), "PALMETTE_TRACE": str(folder)}
-    ended = runner.run(settings, asked.timeout_s)
+    ended = runner.run(settings, asked.timeout_s, asked.given.rewound())
     if ended.status != 0:
         said = ended.err.splitlines()
         last = next((line for line in reversed(said) if any(map(str.isalnum, line))), "it said nothing")

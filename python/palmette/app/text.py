@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from html import escape
 from typing import Any
 
 from palmette import _core
 from palmette.app.measure import Comparisons, Measured
 from palmette.draw.elements import BLUE, GRAY, INK, MUTED, document, text
-from palmette.measure.statistics import Ratio
+from palmette.measure.statistics import FEWEST_PAIRS, Ratio
 from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
@@ -32,7 +33,7 @@ def lines(found: Comparisons) -> list[str]:
         in_mpi = _core.format_duration(recorded.in_mpi_s) if recorded else ""
         shown.append(
             f"{one.variant.name[:14]:<14} {_core.format_duration(summary.median_s):>9} {summary.spread:>6.1%}  "
-            f"{ratio:<28} {in_mpi:>9} {'differs' if one.difference else 'same':>6}"
+            f"{ratio:<28} {in_mpi:>9} {_output(one):>6}"
         )
     shown += ["", *_function_lines(found), *_link_lines(found)]
     missing = max((one.recorded.missing_ranks for one in found.variants if one.recorded), default=0)
@@ -44,8 +45,48 @@ def lines(found: Comparisons) -> list[str]:
     for one in found.variants:
         if one.difference:
             shown.append(f"{one.variant.name}: {one.difference}")
-    shown.append(_compared(found))
+        elif one.order:
+            shown += _wrapped(f"{one.variant.name}: {one.order}")
+    shown += _wrapped(_compared(found))
+    shown += _wrapped(found.first_run)
+    for one in found.variants[1:]:
+        shown += _wrapped(verdict(found, one))
     return shown
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 80, break_long_words=False, break_on_hyphens=False)
+
+
+def _output(one: Measured) -> str:
+    return "differs" if one.difference else "order" if one.order else "same"
+
+
+def verdict(found: Comparisons, one: Measured) -> str:
+    """Return what the ratio says, in a sentence."""
+    ratio, name = found.ratio(one), one.variant.name
+    if ratio.verdict == "faster":
+        return f"faster with {name}: {_less(ratio.value)} time ({_span(ratio)})"
+    if ratio.verdict == "slower":
+        return f"slower with {name}: {_less(ratio.value)} time ({_span(ratio)})"
+    if ratio.verdict == "same":
+        return f"as fast with {name} as by the MPI alone, within 5%"
+    rounds = max(20, 4 * len(one.seconds))
+    again = f"more runs: palmette bench app --rounds {rounds} -- ..."
+    if len(one.seconds) < FEWEST_PAIRS:
+        return f"{plural(len(one.seconds), 'run')} of each are too few to tell whether {name} is faster; {again}"
+    return f"can't tell whether {name} is faster, {_span(ratio)} time; {again}"
+
+
+def _span(ratio: Ratio) -> str:
+    return f"between {_less(ratio.low)} and {_less(ratio.high)}"
+
+
+def _less(ratio: float) -> str:
+    """Return `13 % less` of a ratio of times."""
+    if abs(ratio - 1) < 0.005:
+        return "no less"
+    return f"{1 - ratio:.0%} less" if ratio < 1 else f"{ratio - 1:.0%} more"
 
 
 def _compared(found: Comparisons) -> str:
@@ -103,6 +144,7 @@ def to_json(found: Comparisons) -> dict[str, Any]:
         "name": found.name,
         "compared_numbers": found.compared_numbers,
         "varying_words": found.varying,
+        "first_run": found.first_run or None,
         "variants": [_variant(found, one) for one in found.variants],
     }
 
@@ -120,6 +162,7 @@ def _variant(found: Comparisons, one: Measured) -> dict[str, Any]:
         "verdict": None if one is found.variants[0] else ratio.verdict,
         "same_output": not one.difference,
         "difference": one.difference or None,
+        "other_order": one.order or None,
         "in_mpi_s": recorded.in_mpi_s if recorded else None,
         "by_function_s": recorded.by_function_s if recorded else None,
         "calls": recorded.calls if recorded else None,
@@ -165,7 +208,7 @@ def page(found: Comparisons, style: str) -> str:
         in_mpi = _core.format_duration(one.recorded.in_mpi_s) if one.recorded else ""
         rows.append(
             [one.variant.name, _core.format_duration(one.summary.median_s), f"{one.summary.spread:.1%}", ratio, in_mpi,
-             f"{one.recorded.served:,}" if one.recorded else "", one.difference or "the same"]
+             f"{one.recorded.served:,}" if one.recorded else "", one.difference or one.order or "the same"]
         )  # fmt: skip
     head = ["variant", "median time", "spread", "over the MPI alone", "in MPI, all ranks", "served calls", "output"]
     recorded = [one for one in found.variants if one.recorded]
@@ -181,7 +224,9 @@ def page(found: Comparisons, style: str) -> str:
             f"<p><code>{escape(found.name)}</code></p>", strip(found), _table(head, rows),
             "<h2>Time of all ranks by function</h2>" if per_function else "",
             _table(["function", *(one.variant.name for one in recorded)], per_function) if per_function else "",
-            links, f"<p>{escape(_compared(found))}. Each point is a run; variants ran by turns.</p></main></html>",
+            links, f"<p>{escape(found.first_run)}</p>" if found.first_run else "",
+            *(f"<p>{escape(verdict(found, one))}.</p>" for one in found.variants[1:]),
+            f"<p>{escape(_compared(found))}. Each point is a run; variants ran by turns.</p></main></html>",
         ]
     )  # fmt: skip
 

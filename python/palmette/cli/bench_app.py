@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from palmette.app.given_input import GivenInput
 from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, OnPlace, Runner, Variant, measure
 from palmette.app.text import lines, page, to_json
 from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
@@ -21,6 +24,8 @@ from palmette.cli.duration import duration
 from palmette.measure.errors import BenchError
 from palmette.report.page import STYLE
 
+PROGRESS_S = 2.0
+"""How often a line tells how far it is, where there is no terminal."""
 EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 
 
@@ -58,6 +63,7 @@ def command(
     COMMAND is what you would type: mpiexec -n 64 ./app. Whole times are compared, and what the program prints:
     numbers within --tolerance, the rest word by word, but for what changes between runs of the MPI alone (times). One
     more run of each variant is recorded, for the time in each MPI function and the bytes of the busiest link.
+    Standard input, from a file or a pipe, is given to each run.
 
     On a lab or with --local, COMMAND is the program alone.
     """
@@ -72,7 +78,7 @@ def command(
         raise CliError("two variants have the same name; give each its own")
     if checker is not None and ignored:
         raise CliError("--check looks at the output itself; leave out --ignore")
-    asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record)
+    asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record, given_input())
     spec, named = lab_or_spec(lab) if lab is not None else (None, None)
     where = Where(spec, named or lab_name, None, local_ranks)
     with one_line_errors(), _runner(command_line, topology, where, mpi, placement, ranks) as runner:
@@ -84,13 +90,17 @@ def compare(
 ) -> None:
     """Measure, with progress, and show the result. Raises CliError where an output differs, BenchError."""
     total = len(variants) * (asked.rounds + asked.record) + 1
+    name = click.get_current_context().command_path
     with errors.status(f"{total} runs") as status:
-        done = 0
+        done, shown = 0, time.monotonic()
 
         def progress(said: str) -> None:
-            nonlocal done
+            nonlocal done, shown
             done += 1
             status.update(f"{done} of {total} runs; {said}")
+            if not sys.stderr.isatty() and time.monotonic() - shown > PROGRESS_S:
+                shown = time.monotonic()
+                click.echo(f"{name}: {done} of {total} runs; {said}", err=True)
 
         found = measure(runner, variants, asked, progress)
     if page_path is not None:
@@ -103,6 +113,17 @@ def compare(
             click.echo(f"page: {page_path}")
     if any(one.difference for one in found.variants):
         raise CliError("an output differs from that of the MPI alone, see above", status=1)
+
+
+def given_input() -> GivenInput:
+    """Return standard input for the runs; a line tells where they get none of it. Raises CliError."""
+    try:
+        given = GivenInput()
+    except OSError as error:
+        raise CliError(f"standard input can't be kept for the runs: {error.strerror}; give a file: < FILE") from None
+    if given.note:
+        click.echo(f"{click.get_current_context().command_path}: {given.note}", err=True)
+    return given
 
 
 @contextmanager

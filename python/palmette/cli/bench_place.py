@@ -21,6 +21,7 @@ from palmette.bench.settings import split_placements
 from palmette.cli.common import CliError, Whole, errors
 from palmette.cli.duration import duration
 from palmette.cli.lab_here import be_root, check_lab
+from palmette.cli.level_names import note_levels
 from palmette.lab import Lab, LabError
 from palmette.lab import state as lab_state
 from palmette.measure.lines import AS_LAUNCHED, LinePlace
@@ -134,6 +135,7 @@ class Where:
             be_root()
             # A unique name: a lab of the default name may be up.
             name = free_lab_name("bench")
+            note_levels(self.lab_spec or DEFAULT_LAB)
             with Lab.up(self.lab_spec or DEFAULT_LAB, name=name, spine_delay_s=self.spine_delay_s) as lab:
                 yield LabPlace(lab)
 

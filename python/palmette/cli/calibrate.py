@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -106,7 +107,8 @@ def command(
     for line in [*notes(measured), *remarks]:
         console.print(line, markup=False)
     console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
-    console.print(f"what follows: palmette predict all --sizes 1K,64K --topology {target_file}", markup=False)
+    follows = f"palmette predict all --sizes 1K,64K --topology {shlex.quote(str(target_file))}"
+    console.print(f"what follows: {follows}", markup=False)
 
 
 def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:
@@ -128,7 +130,8 @@ def _output(output: Path | None, topology: Path | None, of_lab: Path | None) -> 
     """Return where to write, checked before anything is measured. Raises CliError."""
     chosen = output or topology or of_lab or DEFAULT_OUTPUT
     if chosen == DEFAULT_OUTPUT and not (output or topology) and chosen.exists():
-        raise CliError(f"{chosen} is there already; calibrate it with --topology {chosen}, or choose another with -o")
+        quoted = shlex.quote(str(chosen))
+        raise CliError(f"{chosen} is there already; calibrate it with --topology {quoted}, or choose another with -o")
     folder = chosen.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or chosen.is_dir():
         raise CliError(f"can't write {chosen}; choose another file with -o")

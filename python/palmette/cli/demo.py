@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from contextlib import ExitStack
@@ -206,7 +207,7 @@ def _next(folder: Path, local: bool) -> list[str]:
     if local:
         return own
     lab = [
-        f"palmette plan gather --topology {topology} --placement {PLACEMENT}",
+        f"palmette plan gather --topology {shlex.quote(str(topology))} --placement {PLACEMENT}",
         "palmette bench allreduce --mpi all --page report.html",
     ]
     return lab + own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -36,7 +37,8 @@ def demonstrate(folder: Path, mpi: str, say: Callable[[str], None], *, as_json: 
     heat = measuring_program("heat", abi, CliError)
     calls, page = folder / "demo-calls", folder / "profile.html"
     _clear(calls)
-    say(f"palmette run --trace {calls} mpiexec -n {RANKS} heat        # rank 1 has most to do, rank 0 writes results\n")
+    line = f"palmette run --trace {shlex.quote(str(calls))} mpiexec -n {RANKS} heat"
+    say(f"{line}        # rank 1 has most to do, rank 0 writes results\n")
     place = LocalPlace(RANKS, folder.absolute())
     environment = {
         "PALMETTE_TRACE": str(calls.absolute()),

@@ -13,6 +13,7 @@ import click
 from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.level_names import note_levels
 from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
@@ -111,6 +112,9 @@ def command(
     if as_json and output == "-":
         raise CliError("--json and -o - both want the screen; leave one of them out")
     kinds = [_split(source) for source in sources]
+    for kind, argument in kinds:
+        if kind == "synthetic" and argument:
+            note_levels(argument)
     where = with_bare_line(where, command_line)
     if where.named and (MEASUREMENT, None) not in kinds:
         raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {where.named[0]}, or say so")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 STATUS = 70
 """The exit status of an internal error (EX_SOFTWARE of sysexits.h)."""
-EXTRAS = {"pymetis": "map", "scipy": "calibrate"}
-"""Packages that a few commands need, and the extra of palmette that brings each."""
+NEEDED = ("pymetis", "scipy")
+"""Packages that a few commands need, and palmette doesn't bring by itself."""
 
 
 def report(error: BaseException, words: Sequence[str]) -> int:
@@ -23,13 +23,11 @@ def report(error: BaseException, words: Sequence[str]) -> int:
     """
     command = " ".join(["palmette", *words[:1]])
     missing = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if missing in EXTRAS:
-        advice = f"pip install {missing}, or palmette with its extra: pip install 'palmette[{EXTRAS[missing]}]'"
-        print(f"{command}: this needs {missing}, which isn't installed; {advice}", file=sys.stderr)
+    if missing in NEEDED:
+        print(f"{command}: this needs {missing}, which isn't installed; pip install {missing}", file=sys.stderr)
         return 2
-    if isinstance(error, ImportError) and (error.name == "palmette._core" or "'_core'" in str(error)):
-        advice = "in a checkout let `make build` end; elsewhere install palmette's wheel again"
-        print(f"{command}: palmette's compiled part isn't there; {advice}", file=sys.stderr)
+    if isinstance(error, ImportError) and ("_core" in (error.name or "") or "_core" in str(error)):
+        print(f"{command}: {_missing_core()}", file=sys.stderr)
         return 2
     kind = type(error).__name__
     print(f"{command}: internal error of palmette ({kind}), not caused by its input", file=sys.stderr)
@@ -49,6 +47,22 @@ def report(error: BaseException, words: Sequence[str]) -> int:
         where = traceback.extract_tb(error.__traceback__)[-1]
         print(f"please report it: {kind} at {Path(where.filename).name}:{where.lineno}", file=sys.stderr)
     return STATUS
+
+
+def _missing_core() -> str:
+    """Return why the compiled part can't be loaded, and what to do."""
+    from palmette.mpi.installed import is_noexec
+
+    folder = Path(__file__).resolve().parents[1]
+    if is_noexec(folder) and any(folder.glob("_core*.so")):
+        return (
+            f"{folder} is on a file system that is mounted noexec, so that palmette's compiled part can't be loaded;"
+            " install palmette elsewhere (palmette run works from there)"
+        )
+    return (
+        "palmette's compiled part isn't there; in a checkout let `make build` end; elsewhere install palmette's wheel"
+        " again"
+    )
 
 
 def _version() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -129,7 +130,7 @@ def make_machine(machine: str | None, topology: str | None, ppn: int | None = No
         raise CliError("--machine and --topology both name a machine; leave one of them out")
     if machine is not None:
         if os.path.isfile(machine):  # noqa: PTH113 - a word of any length
-            raise CliError(f"--machine {machine}: this is a file; say --topology {machine}")
+            raise CliError(f"--machine {machine}: this is a file; say --topology {shlex.quote(machine)}")
         made = _core.Machine.synthetic(machine)
         note_levels(machine)
     elif topology is not None:

@@ -58,6 +58,7 @@ def _lab(text: str | None, name: str) -> Iterator[Lab]:
         yield Lab.attach(named)
         return
     be_root()
+    note_levels(spec or text)
     with Lab.up(spec or text, name=free_lab_name("run")) as lab:
         yield lab
 

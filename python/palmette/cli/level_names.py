@@ -11,12 +11,15 @@ import re
 import click
 
 from palmette.cli.meant import close
+from palmette.cli.printable import printable
 
 KNOWN = (
-    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3",
-    "l2", "core",
+    "dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "board", "package", "socket", "numa",
+    "die", "l3", "cluster", "l2", "core",
 )  # fmt: skip
 """The names that discovery gives and algorithms accept (`level_names` in src/palmette/collectives/registry.cpp)."""
+MOST_NOTES = 4
+"""More slips in one machine are none."""
 _FORM = re.compile(r"(?:^|:)[\d+\s]+([A-Za-z][A-Za-z_]*\d*)")
 
 
@@ -30,12 +33,15 @@ def level_notes(spec: str) -> list[str]:
     names = levels_of(spec)
     unknown = [name for name in names if name not in KNOWN and not name.startswith("tier")]
     listed = ", ".join(names)
+    hosts = names[-1] if names and "node" not in names else "node"
     slips = [(name, meant) for name in unknown if (meant := close(name, KNOWN)) is not None]
     if slips:
         return [f"levels are named {listed} (did you mean {meant} for {name}?)" for name, meant in slips]
     switches = names[: names.index("node")] if "node" in names else names[:-1]
     if unknown and "leaf" not in switches and set(unknown) & set(switches):
         return [f"levels are named {listed}; rows of the table for switches ask for leaf and can't mean {unknown[0]}"]
+    if hosts not in ("node", "host"):
+        return [f"levels are named {listed}; none is called node: each {hosts} is taken as a host"]
     return []
 
 
@@ -46,5 +52,5 @@ def note_levels(spec: str) -> None:
     if spec in noted:
         return
     noted.add(spec)
-    for note in level_notes(spec):
-        click.echo(f"note: {note}", err=True)
+    for note in level_notes(spec)[:MOST_NOTES]:
+        click.echo(f"note: {printable(note)}", err=True)

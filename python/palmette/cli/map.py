@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,13 +231,14 @@ class _File:
 
 
 def _files_to_write(written: tuple[str, ...]) -> list[_File]:
-    from palmette.map.writers import WRITERS
+    from palmette.map.writers import WRITERS, check_replaces
 
     files = []
     for word in written:
         kind, equals, path = word.partition("=")
         if kind not in WRITERS or not equals or not path:
             raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        check_replaces(kind, path)
         files.append(_File(kind, Path(path)))
     return files
 
@@ -267,7 +269,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
         return
     lines = lines_of(job, pattern, placement, before, mapped)
     for file in files:
-        usage = WRITERS[file.kind].usage.format(file=file.path, ranks=job.size)
+        usage = WRITERS[file.kind].usage.format(file=shlex.quote(str(file.path)), ranks=job.size)
         lines += ["", f"wrote {file.path}; use it so:", f"  {usage}"]
     if picture is not None:
         lines += ["", f"wrote {picture}"]

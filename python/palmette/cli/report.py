@@ -78,6 +78,13 @@ def command(
         form: Literal["csv", "json", "all", ""] = "csv" if as_csv else "json" if as_json else "all" if in_full else ""
         report(Path(run), output, topology, hosts.split(",") if hosts else None, form)
         return
+    if not _is_stored(run):
+        from palmette.record.reading import RecordError, read_job
+
+        try:
+            read_job(Path(run), with_tables=False)
+        except RecordError as error:
+            raise CliError(str(error)) from None
     if topology or hosts or as_csv or in_full:
         raise CliError(
             f"{run} is no folder; --topology, --hosts, --all and --csv are for recordings (`palmette run --trace`)"
@@ -100,3 +107,10 @@ def command(
     except (BenchError, TopologyError) as error:
         raise CliError(str(error)) from error
     click.echo(f"run {loaded.id}, {plural(len(rows), 'cell')}: {output}")
+
+
+def _is_stored(run: str) -> bool:
+    """Whether a word means a stored run of palmette bench: its number, last, last~1, or with a store that is named."""
+    context = click.get_current_context()
+    named = context.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
+    return named or run.isdigit() or run.startswith("last")

@@ -83,10 +83,11 @@ def report(
 
 
 def _csv(found: dict[str, Any]) -> str:
+    from palmette.record.view import PARTS
+
     text = io.StringIO()
     columns = (
-        "function", "place", "calls", "bytes", "seconds", "waiting_s", "bound_s", "excess_s", "completion_s",
-        "longest_s", "ranks",
+        "function", "place", "calls", "bytes", "seconds", *PARTS, "longest_s", "ranks",
     )  # fmt: skip
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(columns)
@@ -136,8 +137,8 @@ def _document(
         "waiting_s": findings.waiting_s if findings else None,
         "findings": [
             {
-                "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
-                "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
+                "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file or None,
+                "line": one.place.line or None, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
                 "window_s": [since_s + time_s for time_s in one.window] if one.window else None,
                 "sentence": one.sentence, "next": one.next, "gain": one.gain,
                 "cause": {
@@ -156,7 +157,7 @@ def _document(
             "links": [
                 {
                     "level": seats.levels[link.group.level], "name": link.group.name,
-                    "out_bytes": float(link.out.sum()), "in_bytes": float(link.into.sum()),
+                    "out_bytes": links.sum_of(link.out), "in_bytes": links.sum_of(link.into),
                     "rate_bytes_per_s": link.group.rate or None,
                 }
                 for link in links.links

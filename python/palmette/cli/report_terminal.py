@@ -79,6 +79,8 @@ def lines(
 
 def _communication_lines(communication: float, causes: Causes) -> list[str]:
     """Return what makes communication as efficient as it is."""
+    if causes.serialisation is None:
+        return []
     text = f"communication {communication:.0%} = serialisation {causes.serialisation:.0%} x "
     if causes.network is None or causes.software is None:
         text += f"transfer {causes.transfer:.0%}"
@@ -95,6 +97,7 @@ def _split_line(split: dict[str, float | None]) -> str:
     """Return what share of all ranks' time went where."""
     names = {
         "computing_s": "computing", "waiting_s": "waiting", "bound_s": "bound", "excess_s": "excess",
+        "in_call_s": "in the call",
         "completion_s": "completion", "other_s": "other MPI",
     }  # fmt: skip
     whole = sum(value for value in split.values() if value)
@@ -117,23 +120,24 @@ def _path_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
-    """Return the links that carried most, a level at a time."""
+    """Return the busiest links, each in the direction in which it is busier; by bytes where rates aren't known."""
     if links is None or seats is None:
         return []
-    lines: list[str] = []
-    busiest = sorted(links.links, key=lambda link: -max(link.out.sum(), link.into.sum()))[:MOST_LINKS]
-    for link in busiest:
-        outwards = link.out.sum() >= link.into.sum()
-        loaded = link.out if outwards else link.into
-        if loaded.sum() <= 0:
-            continue
-        text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
-        text += bytes_text(float(loaded.sum()))
-        if link.group.rate and links.span_s > 0:
-            rate = loaded / (links.span_s / links.bins) / link.group.rate
-            text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
+    span_s, rated = links.span_s, links.span_s > 0 and all(link.group.rate > 0 for link in links.links)
+    found = []
+    for link in links.links:
+        both = zip(("out of", "into"), (link.out, link.into), link.carried(span_s), strict=True)
+        # Of equal sums that which is full for longer, as the finding names it.
+        most = max(both, key=lambda one: (float(one[2].sum()), int((one[2] >= 0.8 * one[2].max()).sum())))
+        if (sent := float(most[1].sum())) > 0:
+            found.append((most[2].sum() / (span_s * link.group.rate) if rated else sent, sent, most, link.group))
+    lines = []
+    for _, sent, (side, _, carried), group in sorted(found, key=lambda one: (-one[0], -one[1]))[:MOST_LINKS]:
+        text = f"  {side} {group.name} ({seats.levels[group.level]}): {bytes_text(sent)}"
+        if group.rate and span_s > 0:
+            text += f", {carried.sum() / span_s / group.rate:.0%} busy"
             if links.bins > 1:
-                text += f", at most {rate.max():.0%}"
+                text += f", at most {carried.max() / (span_s / links.bins) / group.rate:.0%}"
         lines.append(printable(text)[:WIDTH])
     return ["", "busiest links", *lines] if lines else []
 

@@ -93,7 +93,7 @@ def _run(command_line: tuple[str, ...], **values: Any) -> None:
 def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
     from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, Variant
     from palmette.cli.bench import one_line_errors
-    from palmette.cli.bench_app import compare
+    from palmette.cli.bench_app import compare, given_input
 
     told = [
         f"--{name.replace('_', '-')}"
@@ -110,7 +110,7 @@ def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
     with one_line_errors():
         variants = [Variant(ALONE, None), Variant(PALMETTE, settings)]
         runner = ByCommand(command_line, Path(topology) if topology else None)
-        compare(runner, variants, Asked(), None, as_json=values["as_json"])
+        compare(runner, variants, Asked(given=given_input()), None, as_json=values["as_json"])
 
 
 command = _RunCommand(

@@ -12,9 +12,10 @@ from typing import Any
 
 from palmette.cli.printable import printable
 from palmette.cli.run_mistakes import mistake_in
-from palmette.cli.run_options import read_options
+from palmette.cli.run_options import BY_WORD, read_options
 from palmette.mpi.program import SHELL
-from palmette.run import Choices, Prepared, RunError, prepare, variables
+from palmette.run import Choices, Prepared, RunError, prepare, starts_job, variables
+from palmette.run.folders import is_rank
 from palmette.settings_files import read_files, with_files
 
 
@@ -47,10 +48,12 @@ PATHS = ("topology", "table", "matrix", "profile", "trace")
 def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
     """Return what to execute, for the parameters of `read_options`. Raises RunError."""
     files = read_files()
-    prepared = prepare(
-        command_line, variables(choices_of(values), with_files(os.environ, files)), os.environ, abi=values["abi"]
-    )
-    return prepared._replace(warnings=(*files.mistakes, *prepared.warnings))
+    warnings: list[str] = []
+    rank = is_rank(os.environ) and not starts_job(command_line)
+    given = variables(choices_of(values), with_files(os.environ, files), rank=rank, warnings=warnings)
+    own = {word: option.metavar or "" for word, option in BY_WORD.items() if option.kind != "report"}
+    prepared = prepare(command_line, given, os.environ, abi=values["abi"], own={**own, "--report": ""})
+    return prepared._replace(warnings=(*files.mistakes, *warnings, *prepared.warnings))
 
 
 def choices_of(values: Mapping[str, Any]) -> Choices:

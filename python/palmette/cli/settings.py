@@ -39,8 +39,8 @@ def _named(names: tuple[str, ...], rows: tuple[settings_files.Value, ...]) -> tu
     by_name = {row.setting.name: row for row in rows}
     for name in names:
         full = _full(name)
-        if full in settings.renamed():
-            raise CliError(f"{name} is called {settings.renamed()[full]} now; ask for that")
+        if full in settings.former():
+            raise CliError(f"{name} {settings.former()[full]}")
         if full not in by_name:
             raise CliError(f"{name} is no setting{_suggestion(full)}; `palmette settings` lists them all")
     return tuple(by_name[_full(name)] for name in names) if names else rows
@@ -96,8 +96,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         return
     click.echo(_text(rows))
     for name in misspelt:
-        now = settings.renamed().get(name)
-        what = f"is called {now} now; set that" if now else f"is no setting{_suggestion(name)}; correct or unset it"
+        now = settings.former().get(name)
+        what = f"{now}; unset it" if now else f"is no setting{_suggestion(name)}; correct or unset it"
         errors.print(f"palmette settings: {name} {what}", soft_wrap=True)
     for mistake in files.mistakes:
         errors.print(f"palmette settings: {mistake}", markup=False, soft_wrap=True)

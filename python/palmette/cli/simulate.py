@@ -31,7 +31,7 @@ from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job, background_of, make_job
 from palmette.simulate.kept import Kept
 from palmette.simulate.page import write_comparison
-from palmette.simulate.parameters import FILE, Parameters, read
+from palmette.simulate.parameters import FILE, Parameters, file_named, read
 from palmette.simulate.platform import platform_xml
 from palmette.simulate.results_page import results_page
 from palmette.simulate.run import PALMETTE, SELECTORS
@@ -61,7 +61,11 @@ MOST_RANKS = 16_384
 @click.option("--traffic", metavar="FORM", help="Also simulate under load: alltoall[:half|:all][:SIZE].")
 @click.option("--env", "assignments", multiple=True, metavar="K=V",
               help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
-@click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
+@click.option(
+    "--parameters",
+    type=click.Path(),
+    help="Another file of the simulator's parameters, or `servers`: hosts whose ranks share memory.",
+)
 @click.option("--cpu-limit", type=Seconds(1, whole=True), default="120s", show_default=True,
               help="Of CPU for each contender and collective, and for each size of which all ranks together have more"
               " than 256 MB.")  # fmt: skip
@@ -109,15 +113,15 @@ def command(
 ) -> None:
     """Run palmette and its rivals on a cluster that SimGrid simulates.
 
-    The preload library runs there unmodified, but without shared memory between ranks of a host. Times are simulated
-    and deterministic: two runs give the same ones, to the last digit.
+    The preload library runs there unmodified; ranks of a host share memory with `--parameters servers`. Times are
+    simulated and deterministic: two runs give the same ones, to the last digit.
     """
     if listed:
         _list(as_json)
         return
     try:
         named = _named(set_name) if set_name is not None else None
-        values = read(Path(parameters)) if parameters is not None else read(FILE)
+        values = read(file_named(parameters)) if parameters is not None else read(FILE)
         given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, ranks, named)
         read_cluster = _cluster(*given, ppn)
         cluster = prepared(read_cluster, values, uplink_share)

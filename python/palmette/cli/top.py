@@ -57,7 +57,7 @@ def _read(folder: Path, with_tables: bool) -> State:
     from palmette.record.waiting import state_of
 
     try:
-        return state_of(read_job(folder, with_tables=with_tables), time.time_ns())
+        return state_of(read_job(folder, with_tables=with_tables))
     except RecordError as error:
         raise CliError(str(error)) from None
 
@@ -94,8 +94,8 @@ def _lines(state: State, all_rows: bool) -> list[str]:
 
 def _sums_lines(sums: Sums, all_rows: bool) -> list[str]:
     lines = [
-        f"{sums.calls:,} MPI calls took {_seconds(sums.in_mpi_s)} of all ranks' {_seconds(sums.ran_s)} together, "
-        f"{sums.share:.0%}",
+        f"{sums.calls:,} MPI calls took {_seconds(sums.in_mpi_s)} of all ranks' {_seconds(sums.ran_s)} together"
+        + (f", {sums.share:.0%}" if sums.share is not None else ", several threads at once"),
         "",
         f"{'function':22} {'called at':20} {'calls':>9} {'bytes':>8} {'time':>8} {'longest':>8}",
     ]
@@ -129,10 +129,11 @@ def _short(number: int) -> str:
 def _sums_document(sums: Sums) -> dict[str, Any]:
     return {
         "calls": sums.calls, "in_mpi_s": sums.in_mpi_s, "ran_s": sums.ran_s, "share": sums.share,
-        "call_cost_s": sums.call_cost_s, "clock_cost_s": sums.clock_cost_s, "notes": sums.notes,
+        "call_cost_s": sums.call_cost_s or None, "clock_cost_s": sums.clock_cost_s or None, "notes": sums.notes,
         "rows": [
             {
-                "function": row.function, "place": str(row.place), "file": row.place.file, "line": row.place.line,
+                "function": row.function, "place": str(row.place),
+                "file": row.place.file or None, "line": row.place.line or None,
                 "in": row.place.function, "calls": row.calls, "bytes": row.bytes, "seconds": row.seconds,
                 "longest_s": row.longest_s, "ranks": row.ranks, "slowest_rank": row.slowest[0],
                 "slowest_s": row.slowest[1],

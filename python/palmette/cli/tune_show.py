@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,8 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
         lines.append("interrupted: what was measured by then is kept")
     if outcome.rows:
         lines.append(f"{output}: {plural(len(outcome.rows), 'new row')} in front; samples in {store}")
-        lines.append(f"Use it: palmette run --table {output} mpiexec ...")
-        lines.append(f"Why:    palmette explain {outcome.rows[0]['function']} SIZE --table {output}")
+        lines.append(f"Use it: palmette run --table {shlex.quote(str(output))} mpiexec ...")
+        lines.append(f"Why:    palmette explain {outcome.rows[0]['function']} SIZE --table {shlex.quote(str(output))}")
     else:
         lines.append(f"no row to write: the present table stays; samples in {store}")
     return lines

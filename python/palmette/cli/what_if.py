@@ -26,6 +26,9 @@ EXAMPLE = "palmette what-if trace --force allreduce=recursive_doubling"
 WIDTH = 80
 FILE = click.Path(path_type=Path, dir_okay=False)
 MOST_RANKS = 3
+GIVE_MACHINE = (
+    "give --recorded-on topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
+)
 
 
 @click.command("what-if", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
@@ -148,36 +151,48 @@ def _answer(asked: _Asked) -> _Answer:
             more = f"palmette report {shlex.quote(str(asked.folder))}"
             notes = [missing] if missing and asked.costs == "bound" else []
             return _Answer(job, asked.what, expected, more, notes + expected.notes)
-        if seats is None or not seats.has_rates:
+        if seats is None or (not seats.is_known and (asked.placement or asked.topology)):
             raise CliError(
-                "nothing is known of the run's network; give --recorded-on topology.json (`palmette discover` makes it)"
-                + (f": {missing}" if missing and seats is None else "")
+                f"the run's machine isn't known; {GIVE_MACHINE}" + (f": {missing}" if missing and seats is None else "")
             )
-        machine_file = asked.topology or asked.recorded_on or job.folder / KEPT_TOPOLOGY
-        placed, notes = None, []
-        if asked.placement or asked.topology:
+        known_file = asked.recorded_on or (job.folder / KEPT_TOPOLOGY if seats.is_known else None)
+        machine_file = asked.topology or known_file
+        placed, notes = None, _assumed(seats, missing)
+        if machine_file is not None and (asked.placement or asked.topology):
             working.now("looking for the best placement" if asked.placement == "auto" else "placing the ranks")
-            placed, notes = _placed(job, seats, machine_file, asked)
+            placed, told = _placed(job, seats, machine_file, asked)
+            notes += told
         working.now(f"replaying {job.size:,} ranks")
         table = _core.Table.from_file(str(asked.table)) if asked.table else None
         expected = with_changes(job, seats, Wanted(asked.force, table, placed))
     return _Answer(job, asked.what, expected, _next(job, machine_file, asked), notes + expected.notes)
 
 
-def _next(job: Job, machine_file: Path, asked: _Asked) -> str:
+def _assumed(seats: Seats, missing: str) -> list[str]:
+    """Return what of the machine's costs is assumed, as `palmette predict` assumes it."""
+    if not seats.is_known:
+        return [f"of the run's machine nodes alone are known, so that all costs are assumed; {GIVE_MACHINE}"]
+    notes = [missing] if missing else []
+    if all(one.provenance == "assumed" for one in _core.Costs.of(seats.job).assumptions(seats.job)):
+        notes.append("all costs of this machine are assumed (`palmette predict` lists them); `palmette calibrate` "
+                     "measures them")  # fmt: skip
+    return notes
+
+
+def _next(job: Job, machine_file: Path | None, asked: _Asked) -> str:
     """Return the command that makes it so."""
     from palmette.map.writers import WRITERS
 
     if asked.placement and not asked.files:
-        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=hosts.txt"
-    options = ["--topology", str(machine_file)]
+        return f"palmette {' '.join(map(shlex.quote, sys.argv[1:]))} --write hydra=map.hydra"
+    options = ["--topology", str(machine_file)] if machine_file is not None else []
     for name, spec in asked.force.items():
         options += ["--force", f"{name}={spec}"]
     options += ["--table", str(asked.table)] if asked.table else []
     started = f"mpiexec -n {job.size} ./app"
     if asked.files:
         kind, file = asked.files[0]
-        started = WRITERS[kind].usage.format(file=file, ranks=job.size)
+        started = WRITERS[kind].usage.format(file=shlex.quote(file), ranks=job.size)
     return f"palmette run {shlex.join(options)} {started}"
 
 
@@ -200,7 +215,8 @@ def _force(forced: tuple[str, ...]) -> dict[str, str]:
 
 
 def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, str]]:
-    from palmette.map.writers import WRITERS
+    from palmette.map.errors import MapError
+    from palmette.map.writers import WRITERS, check_replaces
 
     if written and not placement:
         raise CliError("--write is for a placement; give --placement auto, for instance")
@@ -209,6 +225,10 @@ def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, s
         kind, equals, file = word.partition("=")
         if kind not in WRITERS or not equals or not file:
             raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        try:
+            check_replaces(kind, file)
+        except MapError as error:
+            raise CliError(str(error)) from None
         files.append((kind, file))
     return files
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from palmette.compose.errors import ComposeError
 from palmette.mpi.abi import LIBRARIES
+from palmette.mpi.errors import RunError
+from palmette.mpi.installed import usable
 
 
 def mpi() -> Any:
@@ -59,6 +61,10 @@ def library() -> ctypes.CDLL:
     path = LIBRARIES / f"libpalmette_{abi}.so"
     if not path.is_file():
         raise ComposeError(f"{path.name} isn't built, which {file} needs; point the build at this MPI")
+    try:
+        path = usable(path)  # under the name by which it may be preloaded already
+    except RunError as error:
+        raise ComposeError(str(error)) from None
     # mpi4py loads the MPI with RTLD_LOCAL; the library resolves its symbols globally.
     ctypes.CDLL(file, mode=ctypes.RTLD_GLOBAL)
     return _declared(ctypes.CDLL(str(path)))

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from palmette.topology.cpus import inside_levels, inside_name
+from palmette.discover.inside_order import order_levels
+from palmette.topology.cpus import inside_name, level_names
 from palmette.topology.found import DiscoverError, Found, some_names
-from palmette.topology.model import Level, Machine, Topology, TreeNode
+from palmette.topology.model import MOST_LEVELS, Level, Machine, Topology, TreeNode
 
 
 def merge(founds: Sequence[Found], name: str) -> Topology:
@@ -24,6 +25,7 @@ def merge(founds: Sequence[Found], name: str) -> Topology:
         base = _host_alone(founds)
     machine = base.machine
     assert machine is not None
+    _check_nesting(machine, base)
     for other in trees[1:]:
         _fill(base, machine, other)
     _add_insides(machine, founds)
@@ -37,6 +39,27 @@ def merge(founds: Sequence[Found], name: str) -> Topology:
         warnings=[note for found in founds for note in found.warnings],
         left_out=[item for found in founds for item in found.left_out],
     )
+
+
+def _check_nesting(machine: Machine, base: Found) -> None:
+    """Raise DiscoverError for a tree that topology.json can't hold: too deep, or with a level inside of itself."""
+    rank = {level.name: index for index, level in enumerate(machine.levels)}
+    waiting = [(machine.tree, -1, 0)]
+    where = base.source.path or base.source.kind
+    while waiting:
+        node, outer, depth = waiting.pop()
+        if depth > MOST_LEVELS:
+            raise DiscoverError(
+                f"more than {MOST_LEVELS} levels below each other, down to {node.name}, {where}; leave out those that "
+                "group nothing, or give another source"
+            )
+        own = rank[node.level] if node.level is not None else outer
+        if node.level is not None and own <= outer:
+            raise DiscoverError(
+                f"{node.level} {node.name} is in a group of its own level, or of one that is inside of it elsewhere, "
+                f"{where}; give each level a name of its own"
+            )
+        waiting += [(child, own, depth + 1) for child in node.children]
 
 
 def _only_inside(found: Found, founds: Sequence[Found]) -> bool:
@@ -93,6 +116,8 @@ def _hosts_key(node: TreeNode) -> frozenset[str]:
 
 
 def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
+    before = {level.name for level in machine.levels}
+    order_levels(machine, founds)
     insides = [found for found in founds if found.inside is not None]
     if not insides:
         return
@@ -110,25 +135,12 @@ def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
         assert found.inside is not None
         host.inside = inside_name(found.inside.groups)
         machine.insides[host.inside] = found.inside.groups
-    listed = {level.name for level in machine.levels}
-    for groups in machine.insides.values():
-        for level in inside_levels(groups):
-            if level not in listed:
-                listed.add(level)
-                machine.levels.append(Level(level))
-    _order_inside_levels(machine)
+    # Hosts of which only the inside was given aren't in the tree.
+    used = before.union(*map(level_names, machine.insides.values()))
+    machine.levels = [level for level in machine.levels if level.name in used]
     if guessed and default.source.kind == "hwloc":
         assert default.inside is not None
         default.warn(
             f"{len(guessed)} host(s) are taken to be like {default.inside.host or 'this node'} inside: "
             f"{some_names(guessed)}"
         )
-
-
-def _order_inside_levels(machine: Machine) -> None:
-    """Sorts the levels below `node` so that every inside is nested in that order."""
-    at = next(index for index, level in enumerate(machine.levels) if level.name == "node") + 1
-    known = ["socket", "numa", "l3", "core"]
-    inner = machine.levels[at:]
-    if all(level.name in known for level in inner):
-        machine.levels[at:] = sorted(inner, key=lambda level: known.index(level.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,14 +56,15 @@ def refresh(path: str) -> Refreshed:
     except TopologyError as error:
         raise DiscoverError(str(error)) from None
     if not old.sources:
-        raise DiscoverError(f"{path}: it names no sources; make it anew with --from, as in --from slurm -o {path}")
+        example = f"--from slurm -o {shlex.quote(str(path))}"
+        raise DiscoverError(f"{path}: it names no sources; make it anew with --from, as in {example}")
     new = discover([_again(source, path) for source in old.sources], old.name)
     before = {host.name for host in old.machine.tree.hosts()}
     after = {host.name for host in new.machine.tree.hosts()}
     if len(before & after) * 2 < len(before):
         raise DiscoverError(
             f"{path}: of its {plural(len(before), 'host')} the sources have {len(before & after)} left, so it stays as "
-            f"it is; if that is right, make it anew with --from ... -o {path}"
+            f"it is; if that is right, make it anew with --from ... -o {shlex.quote(str(path))}"
         )
     result = Refreshed(new, sorted(after - before), sorted(before - after))
     _keep_costs(old, new, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import PurePath
 from typing import Any
@@ -69,7 +70,7 @@ def summary(topology: Topology, output: str | None) -> list[str]:
         lines += ["", f"{plural(len(topology.warnings), 'warning')}"]
         lines += _warning_lines(topology)
     if output:
-        lines += ["", f"wrote {output}; `palmette show {output}` draws it"]
+        lines += ["", f"wrote {output}; `palmette show {shlex.quote(str(output))}` draws it"]
         if insides_missing(topology):
             lines += _wrap("no insides of nodes: add --from hwloc, or give `palmette plan` and the others --ppn N", 2)
     return lines

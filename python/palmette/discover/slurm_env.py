@@ -84,7 +84,13 @@ def _path(address: str, pattern: str) -> list[tuple[str, str]] | None:
     names = _PERIOD.split(address, maxsplit=len(kinds) - 1)
     if len(names) != len(kinds) or kinds[-1] != "node" or not all(names) or not all(map(_KIND.fullmatch, kinds)):
         return None
-    return list(zip(kinds, names, strict=True))
+    levels = [_level(kind, len(kinds) - 1 - depth) for depth, kind in enumerate(kinds)]
+    return list(zip(kinds, names, strict=True)) if len(set(levels)) == len(levels) else None
+
+
+def _level(kind: str, height: int) -> str:
+    """The level of a part of an address, `height` parts above the host."""
+    return tier_name(height) if kind == "switch" else kind
 
 
 def _machine(paths: Mapping[str, list[tuple[str, str]]], rootless: list[str]) -> Machine:
@@ -95,9 +101,8 @@ def _machine(paths: Mapping[str, list[tuple[str, str]]], rootless: list[str]) ->
         path = tuple(paths[host])
         parent = root
         for depth in range(1, len(path) + 1):
-            kind = path[depth - 1][0]
             height = len(path) - depth + 1
-            level = tier_name(height) if kind == "switch" else kind
+            level = _level(path[depth - 1][0], height)
             used[level] = max(used.get(level, 0), height)
             key = path[:depth]
             if key not in groups:

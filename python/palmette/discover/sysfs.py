@@ -7,8 +7,19 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from palmette.discover.inside_order import tell_left_out
 from palmette.topology.cpus import inside_name, nested_groups
 from palmette.topology.found import DiscoverError, Found, Inside
+
+_BY_LIST = (
+    ("board", "topology/drawer_cpus_list"),
+    ("board2", "topology/book_cpus_list"),
+    ("die", "topology/die_cpus_list"),
+    ("cluster", "topology/cluster_cpus_list"),
+    ("l3", "cache/index3/shared_cpu_list"),
+    ("l2", "cache/index2/shared_cpu_list"),
+)
+"""Files of a processor that list those which share something with it."""
 
 
 def read_sysfs(root: Path, found: Found) -> None:
@@ -25,9 +36,10 @@ def read_sysfs(root: Path, found: Found) -> None:
             continue  # offline
         members[("socket", package)] |= bit
         members[("core", f"{package}/{core}")] |= bit
-        shared = _read(cpu / "cache/index3/shared_cpu_list")
-        if shared is not None:
-            members[("l3", shared)] |= bit
+        for level, file in _BY_LIST:
+            shared = _read(cpu / file)
+            if shared:
+                members[(level, shared)] |= bit
     for node in root.glob("node/node[0-9]*"):
         cpus = _cpus(_read(node / "cpulist") or "")
         if cpus:
@@ -37,11 +49,10 @@ def read_sysfs(root: Path, found: Found) -> None:
         sets[level].append(mask)
     if not sets["core"]:
         raise DiscoverError(f"no processors visible, {root}; give an hwloc XML file: --from hwloc FILE")
-    groups, crossing = nested_groups(sets)
-    found.inside = Inside(groups, platform.node())
-    found.source.detail = f"{inside_name(groups)}, {len(sets['core'])} cores"
-    for level in crossing:
-        found.leave_out(len(sets[level]), f"{level} groups", "they overlap or cut across a level outside them")
+    nested = nested_groups(sets)
+    found.inside = Inside(nested.groups, platform.node())
+    found.source.detail = f"{inside_name(nested.groups)}, {len(sets['core'])} cores"
+    tell_left_out(nested, sets, found)
 
 
 def _read(path: Path) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import shutil
 import socket
 from collections.abc import Mapping
@@ -17,8 +18,11 @@ from palmette.lab.helpers import helper
 from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
 from palmette.mpi.elf import defines
+from palmette.mpi.errors import RunError
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
+from palmette.mpi.installed import usable
 from palmette.mpi.launch.identify import LauncherKind, identify
+from palmette.run.choices import table_mistake
 from palmette.run.devices import Devices, find_devices, sentences
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.run.sharp import find_sharp
@@ -95,6 +99,9 @@ class Findings:
         """What works here and what to do next, or what is missing first, as one sentence."""
         served = {abi for check, abi in zip(self.preloads, ABIS, strict=True) if check.ok}
         if not served:
+            refused = next((check.detail for check in self.preloads if "install palmette" in check.detail), "")
+            if refused:
+                return f"not ready: {refused}"
             return "not ready: no preload library is built; `make build` in a checkout, or install the package again"
         if self.mistakes:
             wrong = "a setting is" if len(self.mistakes) == 1 else f"{len(self.mistakes)} settings are"
@@ -200,7 +207,13 @@ def _preload(abi: Abi, libraries: Path) -> Check:
         whole = defines(path, "MPI_Gather")
     except OSError as error:
         return Check(path.name, False, f"can't be read: {error.strerror}")
-    return Check(path.name, whole, what if whole else "damaged; build it again")
+    if not whole:
+        return Check(path.name, False, "damaged; build it again")
+    try:
+        used = usable(path)
+    except RunError as error:
+        return Check(path.name, False, str(error))
+    return Check(path.name, True, what if used == path else f"{what}; preloaded as {used}")
 
 
 def _topology(environment: Mapping[str, str]) -> Check:
@@ -214,10 +227,11 @@ def _topology(environment: Mapping[str, str]) -> Check:
     except (TopologyError, _core.Error) as error:
         return Check(name, False, str(error))
     host = socket.gethostname()
+    refresh = f"`palmette discover --refresh {shlex.quote(str(path))}`"
     known = (
         "this host is in it"
         if machine.find_host(host) is not None
-        else f"this host, {host}, is not in it: `palmette discover --refresh {path}` reads its sources again"
+        else f"this host, {host}, is not in it: {refresh} reads its sources again"
     )
     levels = ", ".join(machine.levels)
     return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
@@ -275,7 +289,6 @@ def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> li
             setting.check(environment.get(setting.name, ""))
         except settings.SettingError as error:
             found.append(f"{error}; correct or unset it")
-    table = in_force.get("PALMETTE_TABLE", "")
-    if table and not Path(table).is_file():
-        found.append(f"PALMETTE_TABLE={table}: no such file; correct or unset it")
+    if mistake := table_mistake(in_force.get("PALMETTE_TABLE", "")):
+        found.append(mistake)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 from palmette import _core
 from palmette.mpi.abi import ABIS, LIBRARIES, PROGRAMS
+from palmette.mpi.errors import RunError
+from palmette.mpi.installed import usable
 from palmette.topology.found import some_names
 
 NODE_CHECK = PROGRAMS / "palmette-node-check"
@@ -77,10 +80,14 @@ def ask(launcher: Sequence[str], timeout_s: float = TIMEOUT_S) -> list[dict[str,
         raise SiteError(f"{NODE_CHECK.name} is not built; install palmette again, or `make build` in a checkout")
     if shutil.which(launcher[0]) is None:
         raise SiteError(f"{launcher[0]}: no such launcher; correct the name or PATH")
-    libraries = [str(path) for abi in ABIS if (path := LIBRARIES / f"libpalmette_{abi}.so").is_file()]
+    try:
+        program = usable(NODE_CHECK)
+        libraries = [str(usable(path)) for abi in ABIS if (path := LIBRARIES / f"libpalmette_{abi}.so").is_file()]
+    except RunError as error:
+        raise SiteError(str(error)) from None
     try:
         ran = subprocess.run(
-            [*launcher, str(NODE_CHECK), *libraries], capture_output=True, text=True, errors="replace",
+            [*launcher, str(program), *libraries], capture_output=True, text=True, errors="replace",
             timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -206,7 +213,8 @@ def _unknown(path: str, hosts: Sequence[str]) -> Iterator[Problem]:
     try:
         machine = _core.Machine.from_file(path)
     except _core.Error as error:
-        yield Problem(str(error), list(hosts), True, f"write it again: palmette discover --refresh {path}")
+        again = f"palmette discover --refresh {shlex.quote(str(path))}"
+        yield Problem(str(error), list(hosts), True, f"write it again: {again}")
         return
     unknown = [host for host in hosts if machine.find_host(host) is None]
     if unknown:
@@ -214,5 +222,6 @@ def _unknown(path: str, hosts: Sequence[str]) -> Iterator[Problem]:
             f"{path} doesn't have {some_names(unknown)}",
             unknown,
             False,
-            f"jobs there are served, but know no switches; palmette discover --refresh {path} reads its sources again",
+            f"jobs there are served, but know no switches; palmette discover --refresh "
+            f"{shlex.quote(str(path))} reads its sources again",
         )

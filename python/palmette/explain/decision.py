@@ -12,7 +12,7 @@ from palmette.plan.request import details_of
 
 _ANY = 2**31 - 1
 _ANY_BYTES = 2**63 - 1
-_SINGULAR = {" ranks": " rank", " nodes": " node", " switches": " switch"}
+_SINGULAR = {" ranks": " rank", " nodes": " node", " switches": " switch", " ranks a node": " rank a node"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class Decision:
     """The chosen algorithm, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row
     matches.
 
-    `reason` is the table's, as in the report of a run. `refused`: the algorithm of a setting that can't serve the call.
+    `reason` is the table's, as in the report of a run. `on_trial`: blocking calls are the MPI's until comparing them
+    with it shows that this is faster. `refused`: the algorithm of a setting that can't serve the call.
     `by_aggregators`: the topology's aggregators make it faster than any row.
     """
 
@@ -84,10 +85,13 @@ class Decision:
     passed_over: list[RowCheck]
     refused: str | None = None
     by_aggregators: bool = False
+    on_trial: bool = False
 
 
 NONE = "none"
 """The algorithm of a call without bytes: it sends nothing, and the table isn't consulted."""
+REPRODUCIBLE = "PALMETTE_REPRODUCIBLE"
+"""The setting that fixes the algorithm of reductions."""
 OFF = "PALMETTE_ENABLE"
 """The setting that leaves every call to the MPI."""
 
@@ -109,13 +113,26 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
         return Decision(
             asked, table_name, through.algorithm or "mpi", through.reason, None, row, before, by_aggregators=True
         )
+    if not taken and asked.reproducible and _core.is_reduction(_core.collective_of(asked.function)):
+        return _reproducible(asked, table_name)
     if not taken:
-        return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
+        algorithm = choice.algorithm or "mpi"
+        return Decision(asked, table_name, algorithm, choice.reason, None, row, before, on_trial=choice.on_trial)
     setting = f"PALMETTE_{asked.function.upper()}"
     why_not = _why_not(asked, taken, setting) if taken != "mpi" else None
     if why_not is not None:
         return Decision(asked, table_name, "mpi", why_not, setting, row, before, taken)
     return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
+
+
+def _reproducible(asked: Asked, table_name: str) -> Decision:
+    """Return the decision of a reduction whose bits must depend on nothing but its ranks and its data."""
+    collective = _core.collective_of(asked.function)
+    ranked = _core.rank_by_model(
+        asked.planned_job, collective, asked.root, asked.size_bytes, **details_of(collective, ordered=asked.ordered)
+    )
+    reason = "PALMETTE_REPRODUCIBLE: the same for any placement"
+    return Decision(asked, table_name, ranked[0][0] if ranked else "mpi", reason, REPRODUCIBLE, None, [])
 
 
 def _through_aggregators(asked: Asked) -> _core.Choice | None:
@@ -146,6 +163,7 @@ def _details(asked: Asked) -> _ChoiceDetails:
         "blocking": asked.blocking,
         "ordered": asked.ordered,
         "shared_memory": asked.shared_memory and not asked.in_rank_order,
+        "compared": asked.blocking,
     }
 
 
@@ -155,6 +173,7 @@ class _ChoiceDetails(TypedDict):
     blocking: bool
     ordered: bool
     shared_memory: bool
+    compared: bool
 
 
 def check_rows(asked: Asked, table: _core.Table) -> list[RowCheck]:
@@ -174,9 +193,12 @@ def limits_of(row: _core.TableRow) -> str:
     parts = [_range(row.min_bytes, row.max_bytes, 0, _ANY_BYTES, "", _core.format_size)]
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
+    parts.append(_range(row.min_ranks_per_node, row.max_ranks_per_node, 1, _ANY, " ranks a node", str))
     parts.append(_range(row.min_switches, row.max_switches, 1, _ANY, " switches", str))
     parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
     parts.append(f"a level of {row.max_latency_s * 1e6:g} us and less" if isfinite(row.max_latency_s) else "")
+    parts.append(f"links of {_core.format_rate(row.min_rate)} and more" if row.min_rate > 0 else "")
+    parts.append(f"links of {_core.format_rate(row.max_rate)} and less" if isfinite(row.max_rate) else "")
     parts.append(f"a link with a load of {100 * row.min_load:g} % and more" if row.min_load > 0 else "")
     parts.append(row.mpi)
     for value, yes, no in (

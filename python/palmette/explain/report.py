@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,16 +55,20 @@ class Comparison:
     mpi_s: float
 
 
+def _writes(path: Path) -> str:
+    return f"palmette run --report {shlex.quote(str(path))} mpiexec ..."
+
+
 def read_report(path: Path) -> dict[str, Any]:
     """Return a report as `palmette run --report FILE.json` writes it. Raises ReportError."""
     try:
         report = parse_json(read_text(path))
     except FileNotFoundError:
-        raise ReportError(f"{path}: no such file; `palmette run --report {path} mpiexec ...` writes one") from None
+        raise ReportError(f"{path}: no such file; `{_writes(path)}` writes one") from None
     except (OSError, ValueError) as error:
         raise ReportError(f"{path}: can't be read: {error}; write it again with `palmette run --report`") from None
     if not isinstance(report, dict) or report.get("format") != "palmette-report":
-        raise ReportError(f"{path}: no report of a run; `palmette run --report {path} mpiexec ...` writes one")
+        raise ReportError(f"{path}: no report of a run; `{_writes(path)}` writes one")
     return report
 
 

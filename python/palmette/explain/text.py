@@ -10,7 +10,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.explain.costs import Cost
-from palmette.explain.decision import NONE, OFF, Asked, Decision, RowCheck
+from palmette.explain.decision import NONE, OFF, REPRODUCIBLE, Asked, Decision, RowCheck
 from palmette.explain.measured import MeasuredTime
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
@@ -38,6 +38,9 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
         return lines + _wrapped("", "nothing to move: it returns at once, and the table isn't consulted")
     if decision.forced_by == OFF:
         return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't consulted")
+    if decision.forced_by == REPRODUCIBLE:
+        return lines + _wrapped("", f"{REPRODUCIBLE}=1: the same for any placement and any times; the table and "
+                                "comparisons aren't consulted")  # fmt: skip
     if decision.refused is not None:
         return lines + _wrapped(
             "", f"{decision.forced_by}={decision.refused} can't serve it: {decision.reason}; so the call is the MPI's"
@@ -67,6 +70,9 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
             if decision.algorithm != "mpi"
             else "where `palmette calibrate` has measured the machine, the model decides instead",
         )
+        if decision.on_trial and asked.blocking:
+            lines += _wrapped("  ", "on trial: the first calls are done by the MPI and by this one in turns; the calls "
+                              "are the MPI's until this one has shown to be faster")  # fmt: skip
     else:
         row = decision.row
         lines += _wrapped("", f"decided by row {row.number} of {decision.table} ({row.limits})")
@@ -143,9 +149,9 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
 def _whom_to_believe(decision: Decision) -> str:
     if decision.row is not None and decision.row.why.startswith(TUNED):
         return "Believe the row: it was measured here, or on a machine that you chose."
-    if "cost model" in decision.reason:
+    if decision.on_trial:
         return (
-            "Believe neither yet: the row is the model's, too, by a formula that is quick enough for a run; above, "
+            "Believe neither yet: the choice is the model's, too, by a formula that is quick enough for a run; above, "
             "plans are simulated on the links."
         )
     if any(level.costs.source == "calibrated" for level in decision.asked.job.levels):

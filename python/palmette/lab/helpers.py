@@ -9,6 +9,8 @@ from pathlib import Path
 
 import palmette
 from palmette.lab.errors import LabError
+from palmette.mpi.errors import RunError
+from palmette.mpi.installed import usable
 
 
 def helper(name: str) -> Path:
@@ -17,7 +19,10 @@ def helper(name: str) -> Path:
     folders = [Path(override)] if override else [Path(place) / "bin" for place in palmette.__path__]
     for folder in folders:
         if os.access(folder / name, os.R_OK):
-            return (folder / name).absolute()
+            try:
+                return usable((folder / name).absolute())
+            except RunError as error:
+                raise LabError(str(error)) from None
     raise LabError(f"{name} is not in {', '.join(map(str, folders))}; build palmette on Linux (`make build`)")
 
 

@@ -194,8 +194,7 @@ class Lab:
             **settings.launcher,
             **starter.environment(job),
         }
-        assignments = [f"{key}={value}" for key, value in variables.items()]
-        return self._keeper.command(None, ["env", *assignments, *starter.command(found.mpiexec, job)])
+        return self._keeper.command(None, launch.with_variables(variables, starter.command(found.mpiexec, job)))
 
     def run(
         self,
@@ -227,7 +226,7 @@ class Lab:
         known = ["login", *self.hosts, *self.aggregators]
         if host not in known:
             raise LabError(f"no host is called {host}; there are {', '.join(known)}")
-        return self._keeper.command(host, ["env", f"TMPDIR={TMPDIR}", *argv])
+        return self._keeper.command(host, launch.with_variables({"TMPDIR": TMPDIR}, argv))
 
     def set_rates(self, rates: Mapping[str, float | None]) -> None:
         """Change link rates: bits per second incl. frame headers, by the name of a level (`node`, `leaf`), a group or

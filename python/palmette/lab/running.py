@@ -27,13 +27,17 @@ def run_to_end(
 ) -> subprocess.CompletedProcess[str]:
     """Run `command`; it inherits this process's output, or `capture` returns it in the result.
 
-    On timeout the run is ended and the status is 124. Ctrl-C and SIGTERM end it too and are raised again.
+    On timeout the run is ended and the status is 124. Ctrl-C and SIGTERM end it too and are raised again. Raises
+    LabError where the command can't be started.
     """
     pipe = subprocess.PIPE if capture else None
     # In a session of its own: Ctrl-C reaches only the launcher, through us, and not all of its children at once.
-    process = subprocess.Popen(
-        command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
+        )
+    except OSError as error:
+        raise LabError(f"{command[0]}: {error.strerror}; correct PATH, or its permissions") from None
     try:
         with terminations_raised():
             out, err = process.communicate(timeout=timeout_s)

@@ -14,6 +14,7 @@ from palmette.mpi.install import Installation
 from palmette.mpi.libraries import needed_libraries
 from palmette.mpi.program import find_program
 from palmette.run import Choices, prepare, variables
+from palmette.run.choices import RECORDED, RECORDERS, keep_machine
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import is_ours, with_preload
 
@@ -38,8 +39,10 @@ def served(
     environment = {**os.environ, **mpi.environment(), **given}
     result = dict(given)
     warnings: list[str] = []
+    # An enclosing `palmette run --trace` has made its folder already.
+    recorders = {name: environment[name] for name in RECORDERS if environment.get(name)}
     try:
-        prepared = prepare([str(mpi.mpiexec), "-n", str(ranks), *argv], {}, environment)
+        prepared = prepare([str(mpi.mpiexec), "-n", str(ranks), *argv], recorders, environment)
         abi = prepared.evidence.abi
         of_its_abi = abi is None or fits_launcher(abi, mpi.launcher)
         warnings += [*prepared.warnings, *(_of_another_mpi(mpi, argv[0], environment) if of_its_abi else [])]
@@ -53,6 +56,8 @@ def served(
     preloaded = any(map(is_ours, filter(None, {**environment, **result}.get(LD_PRELOAD, "").split(":"))))
     if preloaded and not environment.get("PALMETTE_TOPOLOGY"):
         result["PALMETTE_TOPOLOGY"] = str(topology)
+        for folder in (recorders[name] for name in RECORDED if name in recorders):
+            keep_machine(Path(folder), str(topology))
     return Served(result, tuple(dict.fromkeys(warnings)), preloaded)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from palmette.map.matrix import Matrix
-from palmette.map.methods import MappedByDistance
+from palmette.map.methods import MappedByDistance, bytes_times_distance
 from palmette.map.pattern import Pattern
+from palmette.map.text import ratio_text
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ def compare(distances: Matrix, pattern: Pattern, mapped: MappedByDistance) -> Co
     """Compare the order found with the ranks as they are."""
     both = np.maximum(distances, distances.T)
     slowest, weighted = [], []
-    for order in (np.arange(len(distances)), np.array(mapped.order)):
-        along = both[order[pattern.source], order[pattern.target]]
-        slowest.append(float(along.max(initial=0.0)))
-        weighted.append(float((along * pattern.bytes).sum()))
+    for order in (list(range(len(distances))), mapped.order):
+        places = np.array(order)
+        slowest.append(float(both[places[pattern.source], places[pattern.target]].max(initial=0.0)))
+        weighted.append(bytes_times_distance(distances, pattern, order))
     return Compared((slowest[0], slowest[1]), (weighted[0], weighted[1]))
 
 
@@ -37,6 +38,8 @@ def line_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> s
     text = f"{pattern.name} by {mapped.method}: slowest edge {before:.4g} as placed, {after:.4g} now"
     if 0 < after < before:
         text += f", {before / after:.3g} times faster"
+    before, now = compared.weighted
+    text += f"; bytes x distance {before:.4g} as placed, {now:.4g} now, {ratio_text(before, now)}"
     if mapped.bound is not None:
         gap = after / mapped.bound - 1 if mapped.bound > 0 else 0.0
         text += "; no order is better" if gap <= 0 else f"; at most {gap:.1%} above the best there can be"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from palmette import _core
 from palmette.map.errors import MapError
 from palmette.map.matrix import Matrix
@@ -63,6 +65,10 @@ def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> MappedB
         return MappedByDistance(ring.order, "optimal", ring.bound)
     if method in ("auto", "heuristic") and heuristic is not None:
         return MappedByDistance(_core.order_by_distance(heuristic, p, values), "heuristic")
+    if method == "auto":
+        order = _core.order_by_distance("ring", p, values)
+        better = bytes_times_distance(distances, pattern, order) < bytes_times_distance(distances, pattern, range(p))
+        return MappedByDistance(order, "greedy") if better else MappedByDistance(list(range(p)), "as_placed")
     usable = [
         "as_placed",
         "greedy",
@@ -75,6 +81,13 @@ def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> MappedB
     )
 
 
+def bytes_times_distance(distances: Matrix, pattern: Pattern, order: Sequence[int]) -> float:
+    """Return the sum over all messages of their bytes times how far they go; the worse direction counts."""
+    places = np.array(order)
+    along = np.maximum(distances, distances.T)[places[pattern.source], places[pattern.target]]
+    return float((along * pattern.bytes).sum())
+
+
 def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> Mapped:
     """Find an order for a job's seats. Raises MapError for a method that doesn't apply to the pattern."""
     makers = _makers(job, pattern)
@@ -82,7 +95,7 @@ def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> Mapped:
         note = None
         if not is_available():
             del makers["partition"]
-            note = "partition was not tried: pymetis isn't installed (pip install 'palmette[map]')"
+            note = "partition was not tried: pymetis isn't installed (pip install pymetis)"
         candidates = [_mapped(job, pattern, name, make) for name, make in makers.items()]
         best = candidates[0]
         for candidate in candidates[1:]:

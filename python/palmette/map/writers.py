@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from palmette import _core
 from palmette.export.coordinates import coordinates_text
+from palmette.files import read_text
+from palmette.map.errors import MapError
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,8 @@ class Writer:
     usage: str
     """How it is used; {file} stands for its name, {ranks} for their number."""
     text: Callable[[_core.Job, list[int]], str]
+    first: str
+    """What the first line looks like, as a regular expression: a file of another form is no earlier order."""
 
 
 def hosts_in_order(job: _core.Job, order: Sequence[int]) -> list[str]:
@@ -35,6 +41,9 @@ def _hydra(job: _core.Job, order: list[int]) -> str:
     return f"-hosts {','.join(index)} -rankmap {','.join(str(index[host]) for host in hosts)}\n"
 
 
+_A_HOST = r"\S+$"
+
+
 def _rankfile(job: _core.Job, order: list[int]) -> str:
     """Return `rank R=HOST slot=S`; S counts the places of a host in topology order."""
     nodes = job.level("node")
@@ -48,22 +57,27 @@ def _rankfile(job: _core.Job, order: list[int]) -> str:
 
 
 WRITERS = {
-    "hydra": Writer("MPICH's hydra: hosts and rank map", "mpiexec $(cat {file}) -n {ranks} ./app", _hydra),
-    "intel": Writer("Intel MPI's hydra: machine file", "mpiexec -machinefile {file} -n {ranks} ./app", _host_list),
+    "hydra": Writer("MPICH's hydra: hosts and rank map", "mpiexec $(cat {file}) -n {ranks} ./app", _hydra, "-hosts "),
+    "intel": Writer(
+        "Intel MPI's hydra: machine file", "mpiexec -machinefile {file} -n {ranks} ./app", _host_list, _A_HOST
+    ),
     "rankfile": Writer(
         "Open MPI, PRRTE: a host and a core for each rank",
         "mpirun --map-by rankfile:file={file} -n {ranks} ./app",
         _rankfile,
+        r"rank \d+=",
     ),
     "seq": Writer(
         "Open MPI, PRRTE: a host for each rank, no core",
         "mpirun --hostfile {file} --map-by seq -n {ranks} ./app",
         _host_list,
+        _A_HOST,
     ),
     "slurm": Writer(
         "Slurm: host file of the arbitrary distribution",
         "SLURM_HOSTFILE={file} srun --distribution=arbitrary -n {ranks} ./app",
         _host_list,
+        _A_HOST,
     ),
     "coordinates": Writer(
         "MPICH's topology-aware trees, with the new order",
@@ -72,6 +86,20 @@ WRITERS = {
         "  mpiexec $(cat HOSTS) -genv MPIR_CVAR_COORDINATES_FILE {file} -n {ranks} ./app\n"
         "  (and the MPIR_CVAR_ variables of MPICH's trees, which `palmette export --format mpich-coordinates` lists)",
         coordinates_text,
+        "# rank: group switch port",
     ),
 }
 """Name -> form."""
+
+
+def check_replaces(kind: str, path: str | Path) -> None:
+    """Raise MapError where a file is there that isn't one of this kind, which writing would replace."""
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeDecodeError):  # none, or whoever writes it says what hinders
+        return
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first and not re.match(WRITERS[kind].first, first):
+        raise MapError(
+            f"--write {kind}={path}: that file is there, and is none of this kind ('{first[:40]}'); give another name"
+        )

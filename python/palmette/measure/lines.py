@@ -24,7 +24,7 @@ from palmette.measure.session import mpi_name
 from palmette.mpi.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
 from palmette.mpi.errors import RunError
 from palmette.mpi.install import Installation, find_all
-from palmette.mpi.launch import LauncherKind, identify
+from palmette.mpi.launch import LauncherKind, identify, with_variables
 from palmette.run.command_line import CommandLine, read_command_line
 from palmette.run.launcher_options import LauncherOptions
 from palmette.run.preload import NAME as LD_PRELOAD
@@ -112,7 +112,7 @@ class Line:
         preloads = [Path(word) for word in given.pop(LD_PRELOAD, "").split(":") if word]
         amended: Amended = {LD_PRELOAD: partial(with_preload, preloads)} if preloads else {}
         words, extra = rewrite(self._read(argv), given, amended, os.environ)
-        return [*(["env", *(f"{name}={value}" for name, value in extra.items())] if extra else []), *words]
+        return with_variables(extra, words) if extra else list(words)
 
 
 class LinePlace:
@@ -195,10 +195,11 @@ class LinePlace:
         return self.line.command(argv, env)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> subprocess.CompletedProcess[str]:
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` under the line. Raises BenchError."""
-        return run_to_end(self.line.command(argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.line.command(argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def unlimited(self) -> Any:
         """Raise BenchError: nobody takes the rates off a real network."""

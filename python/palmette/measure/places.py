@@ -62,8 +62,9 @@ class Place(Protocol):
         ...
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> subprocess.CompletedProcess[str]:
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` with rank i on `hosts[i]` and `env` in the ranks; status 124 at the time limit."""
         ...
 
@@ -109,10 +110,11 @@ class LabPlace:
         return self.lab.place(placement, ppn=ppn, ranks=ranks)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> subprocess.CompletedProcess[str]:
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` on the lab. Raises LabError."""
-        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def command(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
@@ -153,10 +155,11 @@ class LocalPlace:
         return ["localhost"] * (ranks or self.ranks)
 
     def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> subprocess.CompletedProcess[str]:
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
+        stdin: int = subprocess.DEVNULL,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run `argv` here: ranks bound to cores and polling where each has one; oversubscribed, ranks yield."""
-        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
 
     def command(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
@@ -171,7 +174,7 @@ class LocalPlace:
             command = [str(mpi.mpiexec), *_bind_options(mpi), *passed, "-n", str(len(hosts)), *argv]
         else:
             command = starter.command(mpi.mpiexec, job)
-        return ["env", *(f"{k}={v}" for k, v in variables.items()), *command]
+        return launch.with_variables(variables, command)
 
     def unlimited(self) -> Any:
         """Raise BenchError: no rates are set here."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from palmette.mpi.errors import RunError
+from palmette.mpi.installed import usable
 from palmette.mpi.launch.identify import LauncherKind
 
 Abi = Literal["mpich", "ompi", "abi"]
@@ -84,24 +84,24 @@ def fits_launcher(abi: Abi, kind: LauncherKind) -> bool:
 
 
 def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
-    """Return the preload library for `abi`. Raises RunError when it wasn't built."""
+    """Return the preload library for `abi`, by a name that LD_PRELOAD takes. Raises RunError where it isn't built."""
     path = folder / f"libpalmette_{abi}.so"
     if not path.is_file():
         raise RunError(
             f"{path.name}, the preload for {SONAMES[abi]}, is not built: configure with PALMETTE_MPI_{abi.upper()} "
             "pointed at such an MPI and build again (`palmette doctor` lists what there is)"
         )
-    return path
+    return usable(path)
 
 
 def record_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
-    """Return the library that records calls and counts messages for `abi`. Raises RunError when it wasn't built."""
+    """Return the library that records calls and counts messages for `abi`, as `preload_library`. Raises RunError."""
     path = folder / f"libpalmette_record_{abi}.so"
     if not path.is_file():
         raise RunError(
             f"{path.name}, which records calls, is not built: build again, or leave --profile, --trace and --matrix out"
         )
-    return path
+    return usable(path)
 
 
 def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, recorder: bool = False) -> tuple[Abi, ...]:
@@ -124,6 +124,9 @@ def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, recorder: bool = Fal
 def measuring_program(name: str, abi: str, error_type: type[Exception]) -> Path:
     """Return the program of that name for an ABI: `collbench.mpich`. Raises `error_type` when it isn't built."""
     path = PROGRAMS / f"{name}.{abi}"
-    if not os.access(path, os.X_OK):
+    if not path.is_file():
         raise error_type(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path
+    try:
+        return usable(path)
+    except RunError as error:
+        raise error_type(str(error)) from None

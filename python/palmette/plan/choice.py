@@ -39,7 +39,9 @@ def choose(
     path = value_in_force("PALMETTE_TABLE")
     table = _core.Table.from_file(path) if path else _core.Table.built_in()
     whose = path or "built-in table"
-    choice = table.choose(collective, job, root, block_bytes, ordered=ordered, shared_memory=shared_memory)
+    choice = table.choose(
+        collective, job, root, block_bytes, ordered=ordered, shared_memory=shared_memory, compared=True
+    )
     if choice.algorithm is None:
         raise NothingChosenError(
             f"the {whose} leaves this call to the MPI ({choice.reason}); name one with --algorithm, "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from palmette import _core
-from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files
+from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files, whole_time_s
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
 from palmette.record.reading import Job, RecordError
@@ -74,12 +74,12 @@ class Root:
 class Causes:
     """POP's serialisation and transfer efficiency, the latter split by the physical limits, and root causes."""
 
-    serialisation: float = 0.0
+    serialisation: float | None = None
     """Longest time outside of MPI over the time with communication that takes no time."""
-    transfer: float = 0.0
+    transfer: float | None = None
     """The latter over the measured time: network x software."""
     network: float | None = None
-    """What the hardware takes of it at least: None where no bound of a collective is known."""
+    """What the hardware takes of it at least: None where no collective's bound, or not all links' rates are known."""
     software: float | None = None
     """What algorithms, the MPI and contention take beyond that."""
     plans: float | None = None
@@ -121,14 +121,15 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
         causes.transfer = min(1.0, ideal_s / time_s)
         causes.unbounded = _without_bounds(findings) if bound_of else ""
-        if bound_s > ideal_s and not causes.unbounded:
+        # What served calls need at least was told as they ran: without the links' rates that is memory's part alone.
+        if limits and bound_s > ideal_s and not causes.unbounded:
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s
             if (
                 predictions
                 and _share_of(findings, lambda row, function: function in predictions.unknown) <= MOST_UNBOUNDED
             ):
                 _split_software(causes, found, bound_s)
-    whole_s = time_s * len(found.ranks)
+    whole_s = max(time_s * len(found.ranks), whole_time_s(findings.view.waits))
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
     for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
         seconds = delay.short_term_s + delay.long_term_s

@@ -8,12 +8,13 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from palmette import _core
 from palmette.record.limits import limits_of
 from palmette.record.machine import Limits, Seats, mean_block, plain_collective
+from palmette.record.processors import Crowd, crowd_of
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
@@ -106,6 +107,8 @@ class Findings:
     view: _core.TraceView
     places: list[Place]
     """By path of the view: the innermost place outside of MPI."""
+    has_whole_bounds: bool
+    """Of the bounds of calls: else links aren't counted in them, and they are no figures to speak of."""
 
 
 def has_calls(job: Job) -> bool:
@@ -116,8 +119,9 @@ def has_calls(job: Job) -> bool:
 def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALONE) -> Findings:
     """Analyse a trace. Raises RecordError where calls weren't recorded one by one. Cost: O(calls)."""
     if not has_calls(job):
+        sums = f"`palmette top {shlex.quote(str(job.folder))} --calls`"
         raise RecordError(
-            f"{job.folder}: a profile has no single calls; `palmette top {job.folder} --calls` shows its sums, "
+            f"{job.folder}: a profile has no single calls; {sums} shows its sums, "
             "`palmette run --trace` records what waits are found in"
         )
     try:
@@ -133,16 +137,27 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
     resolver.add(frame for path in waits.paths for frame in frames_of(path))
     places = [place_of(frames_of(path), resolver) for path in waits.paths]
     rates = waits.efficiencies
-    whole_s = rates.time_s * len(waits.ranks)
+    whole_s = whole_time_s(waits)
     found = []
+    whole = seats is not None and seats.has_whole_bounds
     if whole_s > 0:
-        found = [*_late(view, places, whole_s, job), *_long(waits, places, whole_s, job)]
+        found = [*_late(view, places, whole_s, job), *_long(waits, places, whole_s, job, has_whole_bounds=whole)]
     found = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.seconds)
+    crowd = crowd_of(job)
+    if crowd:
+        found = [_marked(one, crowd) for one in found]
     return Findings(
         len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
-        [*_notes(waits, job), *resolver.notes],
-        balance_of(dict(zip(waits.ranks, waits.useful_s, strict=True)), seats), view, places,
+        [*([crowd.note] if crowd else []), *_notes(waits, job, has_whole_bounds=whole), *resolver.notes],
+        balance_of(dict(zip(waits.ranks, waits.useful_s, strict=True)), seats), view, places, whole,
     )  # fmt: skip
+
+
+def whole_time_s(waits: _core.Waits) -> float:
+    """Return the time of all ranks together, and what calls of several threads at once take besides; 0: not known."""
+    inside = sum(row.split.seconds for row in waits.rows if waits.kinds[row.function] != "init")
+    accounted_s = sum(waits.useful_s) + inside
+    return max(waits.efficiencies.time_s * len(waits.ranks), accounted_s) if waits.efficiencies.time_s > 0 else 0.0
 
 
 def balance_of(useful_s: Mapping[int, float], seats: Seats | None) -> list[tuple[str, float]]:
@@ -241,6 +256,13 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
     return found
 
 
+def _marked(finding: Finding, crowd: Crowd) -> Finding:
+    """Return the finding, with a word where ranks that share processors may explain it."""
+    if finding.kind not in ("taking_turns", "long_call"):
+        return finding
+    return replace(finding, sentence=f"{finding.sentence}; {crowd.mark}")
+
+
 def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
     """Return what a rank that others wait for does; `kind` is that of the calls that wait, `each_s` by how much."""
     often = "once" if times == 1 else f"{times:,} times"
@@ -256,20 +278,27 @@ def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
     return f"rank {rank} comes last {often}, {late} behind the one before it"
 
 
-def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
+def _long(
+    waits: _core.Waits, places: list[Place], whole_s: float, job: Job, *, has_whole_bounds: bool
+) -> list[Finding]:
     """Return a finding for each place whose calls take long after all have come."""
     kept = job.folder / KEPT_TOPOLOGY
     where = f" --topology {shlex.quote(str(kept))}" if kept.is_file() else ""
     found = []
     for (function, place), rows in _by_place(waits, places, waits.rows).items():
         calls = sum(row.split.calls for row in rows)
-        seconds = sum(row.split.excess_s + row.split.completion_s for row in rows)
         bound = sum(row.split.bound_s for row in rows)
+        # Of a bound without the links nobody knows what is beyond it.
+        beyond = 0.0 if has_whole_bounds else bound
+        seconds = sum(row.split.excess_s + row.split.completion_s for row in rows) + beyond
         share = seconds / whole_s
         text = f"{function} at {place}: {calls:,} calls take {_core.format_duration(seconds / calls)} each"
         if waits.judged[rows[0].function]:
             text += " besides waiting"
-            text += f" and the {_core.format_duration(bound / calls)} that physics needs" if bound else ""
+            if bound and has_whole_bounds:
+                text += f" and the {_core.format_duration(bound / calls)} that physics needs"
+            elif bound:
+                text += f" (at least {_core.format_duration(bound / calls)} are needed, links not counted)"
             text += f", {share:.0%} of all ranks' time"
         else:
             text += f", {share:.0%} of all ranks' time; for whom they wait isn't found"
@@ -289,11 +318,11 @@ def mean_bytes(job: Job, function: str) -> int:
     return sum(one.bytes for one in sums if not one.is_request) // calls if calls else 0
 
 
-def _notes(waits: _core.Waits, job: Job) -> list[str]:
+def _notes(waits: _core.Waits, job: Job, *, has_whole_bounds: bool) -> list[str]:
     notes = []
-    whole_s = waits.efficiencies.time_s * len(waits.ranks)
+    whole_s = whole_time_s(waits)
     bound_s = sum(row.split.bound_s for row in waits.rows)
-    if bound_s > MUCH * whole_s > 0:
+    if has_whole_bounds and bound_s > MUCH * whole_s > 0:
         notes.append(
             f"{bound_s / whole_s:.0%} of all ranks' time is what links and memory need at least: only fewer bytes, "
             "another placement of the ranks or faster links take less"
@@ -316,7 +345,13 @@ def _notes(waits: _core.Waits, job: Job) -> list[str]:
         )
     recordings = [process.recorded for process in job.processes]
     notes += limits_of(recordings, sums=False, communicators=True)
-    hosts = {process.host for process in job.processes}
-    if len(hosts) > 1 and any(not process.synced and not process.simulated for process in job.processes):
+    notes += job.notes()
+    if not clocks_compared(job):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")
     return notes
+
+
+def clocks_compared(job: Job) -> bool:
+    """Whether all nodes' clocks were compared, or are one."""
+    hosts = {process.host for process in job.processes}
+    return len(hosts) < 2 or all(process.synced or process.simulated for process in job.processes)

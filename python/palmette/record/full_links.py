@@ -6,9 +6,6 @@ import shlex
 from collections import defaultdict
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from palmette import _core
 from palmette.map.errors import MapError
 from palmette.record.causes import LEAST_SHARE, MOST_CALLS
@@ -52,24 +49,12 @@ def fullest_link(links: Links) -> FullLink | None:
     for link in links.links:
         if link.group.rate <= 0:
             continue
-        for outwards, loaded in ((True, link.out), (False, link.into)):
-            fill = _fill(loaded, link.group.rate * width_s)
+        for outwards, loaded in zip((True, False), link.carried(links.span_s), strict=True):
+            fill = loaded / (link.group.rate * width_s)
             full = fill[fill >= FULL]
             if len(full):
                 found.append(FullLink(link, outwards, len(full) * width_s, float(full.mean())))
     return max(found, key=lambda one: (one.seconds, one.fill), default=None)
-
-
-def _fill(loaded: NDArray[np.float64], capacity: float) -> NDArray[np.float64]:
-    """Return by bin how much of its capacity a link carries, as a queue at its rate does."""
-    fill = np.empty(len(loaded))
-    waiting = 0.0
-    for index, added in enumerate(loaded):
-        waiting += float(added)
-        carried = min(waiting, capacity)
-        waiting -= carried
-        fill[index] = carried / capacity
-    return fill
 
 
 def main_user(job: Job, seats: Seats, full: FullLink) -> tuple[str, Place, float]:

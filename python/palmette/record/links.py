@@ -23,6 +23,25 @@ class Link:
     """By bin of time; one bin for a profile."""
     into: NDArray[np.float64]
 
+    def carried(self, span_s: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what it carries out of and into the group by bin: what doesn't fit into one goes on in the next ones.
+
+        The last bin has what fits into it, so that a sum may be less than was sent. As sent where the rate isn't known.
+        """
+        room = self.group.rate * span_s / len(self.out)
+        return (carried(self.out, room), carried(self.into, room)) if room > 0 else (self.out, self.into)
+
+
+def carried(loaded: NDArray[np.float64], room: float) -> NDArray[np.float64]:
+    """Return by bin what a link carries of what is sent, as a queue of so many bytes a bin does."""
+    found = np.empty(len(loaded))
+    waiting = 0.0
+    for index, added in enumerate(loaded):
+        waiting += float(added)
+        found[index] = min(waiting, room)
+        waiting -= found[index]
+    return found
+
 
 @dataclass(frozen=True)
 class Links:
@@ -35,16 +54,25 @@ class Links:
     """Share of all bytes that are lower bounds: collectives that the MPI itself did."""
     uncounted: int
     """Collectives whose bytes can't be told from one rank's call."""
+    of_profile: bool = False
+    """Which has served collectives alone."""
 
     @property
     def counted(self) -> str:
         """What the bytes are, in a sentence."""
+        if self.of_profile:
+            return "Payload of collectives that palmette served: a profile doesn't keep the program's own messages."
         text = "Payload of messages that the program sent and of collectives that palmette served"
         if self.at_least > 0:
             text += f"; for collectives of the MPI itself the least that must cross a link ({self.at_least:.0%} of all)"
         if self.uncounted:
             text += f"; {self.uncounted:,} irregular collectives of the MPI itself aren't counted"
         return text + "."
+
+    def sum_of(self, bytes_of: NDArray[np.float64]) -> float | None:
+        """Return the bytes that crossed a link one way; None where none are known, and some may have."""
+        whole = float(bytes_of.sum())
+        return None if whole == 0 and (self.uncounted or self.of_profile) else whole
 
 
 def of_trace(view: _core.TraceView, seats: Seats) -> Links:
@@ -119,7 +147,7 @@ def of_profile(job: Job, seats: Seats) -> tuple[Links, NDArray[np.float64], NDAr
                         out[first[depth] + sender, 0] += send.bytes
                         into[first[depth] + receiver, 0] += send.bytes
     links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
-    return Links(links, 1, 0.0, 0.0, 0), matrix, messages
+    return Links(links, 1, 0.0, 0.0, 0, of_profile=True), matrix, messages
 
 
 def _members(job: Job) -> dict[int, dict[int, int]]:
@@ -133,18 +161,20 @@ def _members(job: Job) -> dict[int, dict[int, int]]:
 
 
 def to_json(links: Links, levels: list[str], pack: Any) -> dict[str, Any]:
-    """Return the links as a document; `pack(values, kind)` packs a column."""
-    over_time = links.bins > 1
+    """Return the links as a document; `pack(values, kind)` packs a column. Over time it has what a link carries."""
     return {
         "levels": levels, "bins": links.bins, "span_s": links.span_s, "counted": links.counted,
-        "nodes": [
-            {
-                "name": link.group.name, "level": link.group.level, "parent": link.group.parent,
-                "up_bytes": float(link.out.sum()), "down_bytes": float(link.into.sum()),
-                "rate_Bps": link.group.rate or None,
-                "up": pack(link.out, "f4") if over_time and link.out.any() else None,
-                "down": pack(link.into, "f4") if over_time and link.into.any() else None,
-            }
-            for link in links.links
-        ],
+        "nodes": [_node(links, link, pack) for link in links.links],
+    }  # fmt: skip
+
+
+def _node(links: Links, link: Link, pack: Any) -> dict[str, Any]:
+    over_time = links.bins > 1
+    up, down = link.carried(links.span_s)
+    return {
+        "name": link.group.name, "level": link.group.level, "parent": link.group.parent,
+        "up_bytes": links.sum_of(link.out), "down_bytes": links.sum_of(link.into),
+        "rate_Bps": link.group.rate or None,
+        "up": pack(up, "f4") if over_time and up.any() else None,
+        "down": pack(down, "f4") if over_time and down.any() else None,
     }  # fmt: skip

@@ -39,7 +39,29 @@ class Seats:
     job: _core.Job
     network_levels: int
     """Levels from the outermost on whose links are the network's; what is below lies within nodes."""
-    has_rates: bool
+    is_known: bool
+    """Whether the machine is: else nodes alone are."""
+
+    @property
+    def spans_links(self) -> bool:
+        """Whether the ranks sit on several nodes."""
+        return any(level.count > 1 for level in self.job.levels[: self.network_levels])
+
+    @cached_property
+    def without_rates(self) -> list[str]:
+        """Names of the levels, of those that tell ranks apart, with links whose capacity isn't known."""
+        spanned = [level for level in self.job.levels[: self.network_levels] if level.count > 1]
+        return [level.name for level in spanned if min(level.up_bytes_per_s, default=0.0) <= 0]
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether the capacities of all links are known that the ranks may use."""
+        return self.is_known and not self.without_rates
+
+    @property
+    def has_whole_bounds(self) -> bool:
+        """Whether all that the hardware needs at least is known: there are no links, or their rates are known."""
+        return self.has_rates or not self.spans_links
 
     @property
     def levels(self) -> list[str]:
@@ -98,7 +120,7 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
         numbers = {name: number for number, name in enumerate(names)}
         flat = _core.Job.from_groups(["node"], [[numbers[host]] for host in hosts])
         more = "switches aren't known: nodes alone are shown (give --topology FILE, which `palmette discover` makes)"
-        return Seats(flat, 1, has_rates=False), more if len(names) > 1 else ""
+        return Seats(flat, 1, is_known=False), more if len(names) > 1 else ""
     try:
         machine = _core.Machine.from_file(str(path))
         placed = _core.Job.on_hosts(machine, hosts)
@@ -108,7 +130,11 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
         return None, f"{error}; links and levels are left out"
     names = [level.name for level in placed.levels]
     network = names.index("node") + 1 if "node" in names else len(names)
-    return Seats(placed, network, has_rates=True), ""
+    seats = Seats(placed, network, is_known=True)
+    if missing := seats.without_rates:
+        links = f"how much the links of {', '.join(missing)} can carry isn't known (`palmette calibrate` measures it)"
+        return seats, f"{links}: what they need at least isn't told"
+    return seats, ""
 
 
 def plain_collective(function: str) -> str:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import time
+from collections import Counter
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
-from socket import gethostname
 
 from palmette import _core
 
 SUFFIX = ".palmette"
 SIMULATED = "simulated"
 """The boot id of simulated nodes."""
+MOST_NEAR = 1000
+"""Entries of a folder among which a mistyped recording is looked for."""
 DRIFT = 50e-6
 """By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
 
@@ -24,9 +31,10 @@ class Process:
     """One process, and the node that it runs on."""
 
     host: str
+    """Of several nodes of one name, which containers may have, the name of its file."""
     recorded: _core.RecordedProcess
     here: bool = False
-    """It ran on this node, since it was last started."""
+    """It ran under this node's kernel, since that was last started."""
     file: Path | None = None
     section: int = 0
     """Which of the file's processes it is."""
@@ -35,6 +43,8 @@ class Process:
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
     """By `palmette simulate`: all clocks are one."""
+    boot_id: str = ""
+    """Of the machine that its node is, or is emulated on."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -70,14 +80,34 @@ class Process:
     def state(self) -> str:
         """begun, running, finalizing, finalized or aborted; killed: it is gone without a word."""
         name = str(self.recorded.state).rpartition(".")[2]
-        if name in ("finalized", "aborted") or not self.here:
+        if name in ("finalized", "aborted"):
+            return name
+        if self.recorded.life != _core.LifeSign.unknown:
+            return "killed" if self.recorded.life == _core.LifeSign.ended else name
+        # By its number, where that means the same here.
+        if not self.here or self.recorded.pid_namespace not in (0, _pid_namespace()):
             return name
         return name if Path(f"/proc/{self.recorded.pid}").exists() else "killed"
+
+    def now_ns(self) -> int:
+        """The present moment by its node's time: on this node whatever is done to the time of day, else by that."""
+        if self.here:
+            now = time.monotonic_ns() + self.recorded.node_offset_ns
+            if now >= self.recorded.last_real_ns:  # else its monotonic clock is another one (a namespace of times)
+                return now
+        return time.time_ns()
 
     def communicator(self, index: int) -> _core.RecordedCommunicator | None:
         """The communicator of that index; None: none, or one that found no place in the table."""
         known = self.recorded.communicators
         return known[index] if 0 < index < len(known) else None
+
+
+def _pid_namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - a link whose target is no path
+    except OSError:
+        return 0
 
 
 @dataclass
@@ -94,13 +124,33 @@ class Job:
 
     @property
     def begin_ns(self) -> int:
-        """The first call of a process that knows its rank, by CLOCK_REALTIME of rank 0's node."""
+        """The first call of a process that knows its rank, by the time of rank 0's node."""
         begins = (
             process.recorded.begin_real_ns + process.clock_at(process.recorded.begin_real_ns)[0]
             for process in self.processes
             if process.recorded.rank >= 0
         )
         return min(begins, default=0)
+
+    def notes(self) -> list[str]:
+        """Return what in a recording isn't as it seems, for every page that shows calls and times of it."""
+        recorded = [process.recorded for process in self.processes]
+        notes = []
+        if nested := sum(one.nested for one in recorded):
+            notes.append(
+                f"{nested:,} calls were made by callbacks inside of others: a part of those, not counted again"
+            )
+        if left := sum(one.left for one in recorded):
+            notes.append(
+                f"{left:,} calls were left by a jump (longjmp) or with their thread: how long they took isn't known "
+                "and counts as 0"
+            )
+        if any(one.counter_distrusted for one in recorded):
+            notes.append(
+                "the kernel found during the run that the processor's time-stamp counter goes wrong: durations may be "
+                "wrong, too"
+            )
+        return notes
 
     def missing_ranks(self) -> list[int]:
         """Ranks of which no file tells: their nodes' files aren't here."""
@@ -114,7 +164,7 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
     Cost: a mapping per node, and O(entries) with `with_tables`; O(processes) without.
     """
     if not folder.is_dir():
-        raise RecordError(f"{folder}: no such folder; give what `palmette run --profile` or `--trace` got")
+        raise RecordError(f"{folder}: {_no_folder(folder)}")
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
@@ -124,18 +174,41 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         boot_id = ""
+    recordings = []
     for path in sorted(folder.glob("*" + SUFFIX)):
         try:
-            recording = _core.Recording.read(str(path), with_tables)
+            recordings.append((path, _core.Recording.read(str(path), with_tables)))
         except _core.Error as error:
             raise RecordError(str(error)) from None
-        here = recording.boot_id == boot_id and recording.host == gethostname()
+    named = Counter(recording.host for _, recording in recordings)
+    for path, recording in recordings:
+        here = bool(boot_id) and recording.boot_id == boot_id
+        host = recording.host if named[recording.host] == 1 else path.name.removesuffix(SUFFIX)
         synced = next((process.synced for process in recording.processes if process.synced), [])
         job.processes += [
-            Process(recording.host, process, here, path, section, synced, recording.boot_id == SIMULATED)
+            Process(host, process, here, path, section, synced, recording.boot_id == SIMULATED, recording.boot_id)
             for section, process in enumerate(recording.processes)
         ]
     if not job.processes:
-        raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {folder}` makes one")
+        quoted = shlex.quote(str(folder))
+        raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {quoted}` makes one")
     job.processes.sort(key=lambda one: (one.recorded.rank < 0, one.recorded.rank, one.recorded.pid))
     return job
+
+
+def _no_folder(path: Path) -> str:
+    """Return what is wrong with a path that is no folder, and what may be meant."""
+    give = "give the folder that `palmette run --trace` or `--profile` got"
+    try:
+        if path.suffix == SUFFIX and path.is_file():
+            return f"this is one node's file of a recording; give its folder, {path.parent}"
+        if path.suffix == ".json" and path.is_file():
+            quoted = shlex.quote(str(path))
+            return f"this is a file, no recording; a report of a run is read by `palmette explain --report {quoted}`"
+        if path.exists():
+            return f"this is a file, no recording; {give}"
+        near = [one.name for one in islice(path.parent.iterdir(), MOST_NEAR) if next(one.glob("*" + SUFFIX), None)]
+    except (OSError, ValueError):  # a folder that can't be looked into, a name far too long
+        near = []
+    meant = get_close_matches(path.name, near, n=1)
+    return f"no such folder{f' (did you mean {path.with_name(meant[0])}?)' if meant else ''}; {give}"

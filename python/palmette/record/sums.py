@@ -11,6 +11,8 @@ from palmette.record.limits import limits_of
 from palmette.record.reading import Job
 from palmette.record.symbols import Framed, Place, Resolver
 
+DEAR, DEAR_S = 0.01, 1.0
+"""The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
 MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
 
@@ -55,9 +57,9 @@ class Sums:
     notes: list[str]
 
     @property
-    def share(self) -> float:
-        """Of the ranks' time that they were in MPI, 0 to 1."""
-        return self.in_mpi_s / self.ran_s if self.ran_s > 0 else 0.0
+    def share(self) -> float | None:
+        """Of the ranks' time that they were in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
+        return self.in_mpi_s / self.ran_s if self.ran_s > 0 and self.in_mpi_s <= self.ran_s else None
 
 
 def sums_of(job: Job) -> Sums:
@@ -85,6 +87,14 @@ def sums_of(job: Job) -> Sums:
             calls += one.calls
     recordings = [process.recorded for process in job.processes]
     notes = [*resolver.notes, *limits_of(recordings, sums=True, communicators=False)]
+    notes += job.notes()
+    unwinding_s = sum(process.recorded.unwinding_s for process in job.processes)
+    if ran_s > 0 and unwinding_s > max(DEAR_S, DEAR * ran_s):
+        unwound = sum(process.recorded.unwound for process in job.processes)
+        notes.append(
+            f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} "
+            "calls, which is in no call's time (PALMETTE_CALL_PATHS=0 leaves them out)"
+        )
     measured = [one.recorded for one in job.processes if one.recorded.call_cost_s > 0]
     return Sums(
         sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls,

@@ -67,6 +67,8 @@ class Tables:
         self._stacks: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
         resolver = Resolver()
         resolver.add(frame for process in job.processes for path in process.recorded.paths for frame in path)
+        self.notes = resolver.notes
+        """Places that couldn't be resolved."""
         known: dict[tuple[tuple[str, int], ...], tuple[str, tuple[str, ...]]] = {}
         for process in job.processes:
             recorded = process.recorded

@@ -14,10 +14,11 @@ from palmette import __version__, _core
 from palmette.record import links as link_loads
 from palmette.record.causes import Causes
 from palmette.record.columns import packed
-from palmette.record.findings import Findings, balance_of
+from palmette.record.findings import Findings, balance_of, clocks_compared
 from palmette.record.functions import ENDS
 from palmette.record.limits import limits_of
 from palmette.record.machine import Seats
+from palmette.record.processors import crowd_of
 from palmette.record.reading import Job
 from palmette.record.tables import Tables, program_of
 from palmette.record.timeline import critical_path, ranks_of_rows, row_name, timeline
@@ -25,6 +26,8 @@ from palmette.record.timeline import critical_path, ranks_of_rows, row_name, tim
 MOST_PATHS = 500
 """Rows of the table of call paths: the costliest."""
 MOST_ROWS = 128
+PARTS = ("waiting_s", "bound_s", "excess_s", "in_call_s", "completion_s", "other_s")
+"""Of the time of calls. Excess is what is beyond the bound; where that isn't known, both are `in_call`."""
 
 
 def links_of(job: Job, seats: Seats | None, findings: Findings | None) -> link_loads.Links | None:
@@ -75,7 +78,7 @@ def document(
 
 def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
     view, waits, rates = findings.view, findings.view.waits, findings.efficiencies
-    split: dict[str, float] = defaultdict(float)
+    split: dict[str, float] = defaultdict(float, waiting_s=0.0)
     paths: dict[tuple[int, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     ranks: dict[tuple[int, int], set[int]] = defaultdict(set)
     for row in waits.rows:
@@ -84,19 +87,21 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
         key = (tables.functions.of(waits.functions[row.function]), tables.places.of(str(findings.places[row.path])))
         ranks[key].add(row.process)
         judged = waits.judged[row.function]
-        for name in ("waiting_s", "bound_s", "excess_s", "completion_s"):
-            seconds = getattr(row.split, name)
+        bounded = findings.has_whole_bounds
+        parts = _parts_of(row.split, waits.kinds[row.function], bounded=bounded) if judged else _unjudged(row.split)
+        for name, seconds in parts.items():
             paths[key][name] += seconds
-            split[name if judged or name == "waiting_s" else "other_s"] += seconds
+            split[name] += seconds
         paths[key]["calls"] += row.split.calls
         paths[key]["bytes"] += row.split.bytes
         paths[key]["seconds"] += row.split.seconds
         paths[key]["longest_s"] = max(paths[key]["longest_s"], row.longest_s)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, values in sorted(paths.items(), key=lambda item: -item[1]["seconds"])[:MOST_PATHS]:
+        known: dict[str, Any] = {name: values.get(name) for name in PARTS}
         rows.append(
-            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), **values, "calls": int(values["calls"]),
-             "bytes": int(values["bytes"])}
+            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "calls": int(values["calls"]),
+             "bytes": int(values["bytes"]), "seconds": values["seconds"], "longest_s": values["longest_s"], **known}
         )  # fmt: skip
     return {
         "time_s": rates.time_s, "calls": findings.calls, "notes": findings.notes,
@@ -109,12 +114,33 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             }
             for number, one in enumerate(findings.found, 1)
         ],
-        "efficiencies": efficiencies_to_json(rates.parallel, rates.load_balance, rates.communication, findings.balance),
-        "split": {"computing_s": sum(waits.useful_s), **{
-            name: split[name] for name in ("waiting_s", "bound_s", "excess_s", "completion_s", "other_s")
-        }},
+        "efficiencies": efficiencies_to_json(
+            rates.parallel, rates.load_balance, rates.communication, findings.balance
+        ) if rates.time_s > 0 and rates.longest_useful_s > 0 else None,
+        "split": {"computing_s": sum(waits.useful_s), **{name: split.get(name) for name in PARTS}},
         "timeline": timeline(findings, tables), "paths": rows, "matrix": _matrix_of_trace(view),
     }  # fmt: skip
+
+
+COLLECTIVES = ("barrier", "all_to_all", "one_to_all", "all_to_one", "scan")
+"""Kinds of calls that end at another time on each rank."""
+
+
+def _parts_of(split: _core.WaitSplit, kind: str, *, bounded: bool) -> dict[str, float]:
+    """Return where the time of calls went, as far as that is known: what isn't, is left out."""
+    parts = {"waiting_s": split.waiting_s}
+    # Calls that complete requests may complete those of collectives.
+    if kind in COLLECTIVES or split.completion_s > 0:
+        parts["completion_s"] = split.completion_s
+    if bounded and split.bound_s > 0:
+        return {**parts, "bound_s": split.bound_s, "excess_s": split.excess_s}
+    return {**parts, "in_call_s": split.bound_s + split.excess_s}
+
+
+def _unjudged(split: _core.WaitSplit) -> dict[str, float]:
+    """Return the same of calls whose waits aren't looked for, but of what they complete."""
+    waiting = {"waiting_s": split.waiting_s} if split.waiting_s > 0 else {}
+    return {**waiting, "other_s": split.bound_s + split.excess_s + split.completion_s}
 
 
 def _causes(causes: Causes) -> dict[str, Any]:
@@ -173,21 +199,24 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
         )
     rows = [
         {"function": function, "place": place, "calls": sums.calls, "bytes": sums.bytes, "seconds": sums.seconds,
-         "waiting_s": None, "bound_s": None, "excess_s": None, "completion_s": None, "longest_s": sums.longest_s,
-         "ranks": len(tables.ranks[function, place])}
+         **dict.fromkeys(PARTS), "longest_s": sums.longest_s, "ranks": len(tables.ranks[function, place])}
         for (function, place), sums in sorted(tables.rows.items(), key=lambda item: -item[1].seconds)[:MOST_PATHS]
         if tables.functions.names[function] not in ENDS
     ]  # fmt: skip
     matrix = None
     if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
         matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
+    crowd = crowd_of(job)
     return {
         "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [],
-        "notes": limits_of((process.recorded for process in job.processes), sums=True, communicators=False),
+        "notes": [
+            *([crowd.note] if crowd else []),
+            *limits_of((process.recorded for process in job.processes), sums=True, communicators=False),
+            *tables.notes, *job.notes(),
+        ],
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {
-            "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,
-            "completion_s": None, "other_s": sum(in_mpi.values()),
+            "computing_s": sum(useful_s.values()), **dict.fromkeys(PARTS), "other_s": sum(in_mpi.values()),
         },
     }  # fmt: skip
 
@@ -205,8 +234,11 @@ def _matrix_of_profile(bytes_of: NDArray[np.float64], messages: NDArray[np.float
     }  # fmt: skip
 
 
-def _began(job: Job) -> str:
+def _began(job: Job) -> str | None:
+    """Return when the first process began; None of simulated time, which begins with the epoch."""
     began_ns = min((one.recorded.begin_real_ns for one in job.processes), default=0)
+    if not began_ns or any(one.simulated for one in job.processes):
+        return None
     return datetime.fromtimestamp(began_ns * 1e-9, timezone.utc).isoformat(timespec="seconds")
 
 
@@ -219,7 +251,9 @@ def _recorded(job: Job, findings: Findings | None) -> list[list[str]]:
         rows.append(["cost of recording a call", f"{costs[len(costs) // 2] * 1e9:.0f} ns (median of the processes)"])
     if findings:
         error_s = findings.view.waits.clock_error_s
-        rows.append(["clocks of nodes are wrong by at most", _core.format_duration(error_s) if error_s else "0"])
+        # A node alone has one clock.
+        wrong = _core.format_duration(error_s) if error_s else "0" if clocks_compared(job) else "not known"
+        rows.append(["clocks of nodes are wrong by at most", wrong])
         dropped = findings.view.waits.dropped
         rows.append(["calls of which only sums remain", f"{dropped:,}"])
     partial = sum(one.unpathed for one in processes)

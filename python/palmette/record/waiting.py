@@ -64,10 +64,13 @@ class State:
     collectives: list[Collective]
 
 
-def state_of(job: Job, now_ns: int) -> State:
-    """Return who is in which call at `now_ns` of CLOCK_REALTIME. Cost: O(processes x communicators)."""
+def state_of(job: Job, now_ns: int | None = None) -> State:
+    """Return who is in which call, now; `now_ns`: at that moment of the nodes' time.
+
+    Cost: O(processes x communicators).
+    """
     calls = [
-        Open(process, call, max(0.0, (now_ns - call.begin_real_ns) * 1e-9))
+        Open(process, call, max(0.0, ((now_ns or process.now_ns()) - call.begin_real_ns) * 1e-9))
         for process in job.processes
         for call in process.recorded.open
         if process.recorded.state != _core.RecordState.finalized

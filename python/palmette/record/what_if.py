@@ -82,8 +82,10 @@ class Expected:
 def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     """Replay with communication that takes no time (`ideal`), or what physics needs (`bound`). Raises RecordError."""
     if which == "bound" and (seats is None or not seats.has_rates):
+        missing = f" (not of {', '.join(seats.without_rates)})" if seats and seats.is_known else ""
         raise RecordError(
-            "bounds need the cluster's links; give --recorded-on topology.json (`palmette discover` makes it)"
+            f"bounds need to know what all links of the run can carry{missing}; give --recorded-on topology.json "
+            "(`palmette discover` makes it, `palmette calibrate` measures its costs)"
         )
     try:
         found = _core.causes_of(trace_files(job), Limits(seats).seconds if seats else None)
@@ -191,7 +193,7 @@ class _Prices:
     def __init__(self, seats: Seats, wanted: Wanted) -> None:
         self._was = Limits(seats)
         self._wanted = wanted
-        new = Seats(wanted.job, seats.network_levels, has_rates=True) if wanted.job else seats
+        new = Seats(wanted.job, seats.network_levels, is_known=True) if wanted.job else seats
         self._now = Limits(new)
         self._kept: dict[str, dict[str, None]] = defaultdict(dict)
         self._alike: dict[str, None] = {}
@@ -260,7 +262,7 @@ class _Prices:
         if name in self._wanted.force:
             return self._wanted.force[name]
         if self._wanted.table is not None:
-            return self._wanted.table.choose(name, job, root, block).algorithm or MPI
+            return self._wanted.table.choose(name, job, root, block, compared=True).algorithm or MPI
         return algorithm or MPI
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from palmette import settings
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch.kept import keep, recall, signature
+from palmette.run.folders import holds_calls, speaks_for_node, trouble_of_rank, unmappable
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
@@ -20,6 +22,8 @@ RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Folders that MPI calls are recorded in."""
 KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
 """Beside the recording: the cluster, and where ranks are pretended to run."""
+KEPT_PROCESSORS = "processors"
+"""Beside it, too: which machine the job was started on (its boot id), and how many processors it may use there."""
 RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 """The settings for which the library that records is preloaded."""
 
@@ -43,11 +47,14 @@ class Choices(NamedTuple):
     grids: str | None = None
 
 
-def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    choices: Choices, environment: Mapping[str, str], *, rank: bool = False, warnings: list[str] | None = None
+) -> dict[str, str]:
     """Return the PALMETTE_ variables for the ranks: those of `environment`, with the options over them.
 
     All are passed on explicitly: launchers forward an environment to this host's ranks only, and ranks that see
     different settings would choose differently. Paths become absolute. Raises RunError for a value that can't be used.
+    `rank`: this is one rank of a job that runs already, which judges no folder by itself and adds to `warnings`.
     """
     result = {
         name: value
@@ -79,9 +86,14 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
     except settings.SettingError as error:
         raise RunError(f"{error}; `palmette settings` explains each") from None
     _check_algorithms(result)
-    _make_paths_absolute(result)
+    _make_paths_absolute(result, rank=rank)
     _check_topology(result)
-    _make_folder(result)
+    if rank:
+        told = _folders_of_rank(result, environment)
+        if warnings is not None:
+            warnings += told
+    else:
+        _make_folder(result)
     _check_table(result)
     return result
 
@@ -119,8 +131,8 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
             )
 
 
-def _make_paths_absolute(values: dict[str, str]) -> None:
-    """Ranks may run in another directory than the caller (`-wdir`)."""
+def _make_paths_absolute(values: dict[str, str], *, rank: bool) -> None:
+    """Ranks may run in another directory than the caller (`-wdir`). A folder that is missing is no rank's to judge."""
     for setting in settings.declared():
         value = values.get(setting.name, "")
         # A library's bare name is looked for by the loader, not in the working directory.
@@ -128,7 +140,7 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
         if not value or not (is_path or (setting.kind == "report" and value.endswith(".json"))):
             continue
         path = Path(value).absolute()
-        if setting.name in WRITTEN and not path.parent.is_dir():
+        if setting.name in WRITTEN and not rank and not path.parent.is_dir():
             raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
         values[setting.name] = str(path)
 
@@ -137,11 +149,34 @@ def make_recording_folder(path: Path, *, parents: bool = False) -> str:
     """Make a folder for a recording; return what hinders it and what to do, or nothing."""
     try:
         path.mkdir(parents=parents, exist_ok=True)
+        files = list(path.glob("*.palmette"))
+        if any(map(holds_calls, files)):
+            return "it holds a recording already; give another folder, or remove it first"
+        for file in files:  # of processes that couldn't record
+            file.unlink()
     except OSError as error:
         return f"{error.strerror}; give a folder that can be made"
-    if next(path.glob("*.palmette"), None) is not None:
-        return "it holds a recording already; give another folder, or remove it first"
-    return ""
+    return unmappable(path)
+
+
+def _folders_of_rank(values: dict[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Let a rank record, or not, by what none of its job finds otherwise; return what is to be said, once a node."""
+    warnings = []
+    for name in RECORDED:
+        value = values.get(name)
+        if value is None:
+            continue
+        trouble = trouble_of_rank(Path(value))
+        try:
+            if not trouble and not (Path(value) / KEPT_TOPOLOGY).exists():
+                keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+        except RunError as error:
+            trouble = str(error)
+        if trouble:
+            values[name] = ""  # also where the environment has it
+            if speaks_for_node(environment):
+                warnings.append(f"{name}={value}: {trouble}; nothing is recorded on this host")
+    return warnings
 
 
 def _make_folder(values: Mapping[str, str]) -> None:
@@ -152,14 +187,30 @@ def _make_folder(values: Mapping[str, str]) -> None:
             continue
         if trouble := make_recording_folder(Path(value)):
             raise RunError(f"{name}={value}: {trouble}")
-        keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+        keep_machine(
+            Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"), _processors_here()
+        )  # fmt: skip
 
 
-def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
-    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
+def _processors_here() -> str | None:
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot_id} {len(os.sched_getaffinity(0))}\n"
+    except OSError:
+        return None
+
+
+def keep_machine(
+    folder: Path, topology: str | None, hosts: str | None = None, processors: str | None = None
+) -> None:  # fmt: skip
+    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts.
+
+    `processors`: of the machine that the job is started on, to know whether ranks share them.
+    """
     kept = {
         KEPT_TOPOLOGY: Path(topology) if topology else None,
         KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
+        KEPT_PROCESSORS: processors,
     }
     for name, what in kept.items():
         path = folder / name
@@ -193,6 +244,24 @@ def _check_topology(values: Mapping[str, str]) -> None:
 
 
 def _check_table(values: Mapping[str, str]) -> None:
-    path = values.get("PALMETTE_TABLE")
-    if path is not None and not Path(path).is_file():
-        raise RunError(f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table")
+    if mistake := table_mistake(values.get("PALMETTE_TABLE", "")):
+        raise RunError(mistake)
+
+
+def table_mistake(path: str) -> str:
+    """Return why a decision table can't be read, and what to do; nothing for one that can, and for no path."""
+    if not path:
+        return ""
+    if not Path(path).is_file():
+        return f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table"
+    key = [path, signature(path)]
+    if recall("table", key) is True:
+        return ""
+    from palmette import _core
+
+    try:
+        _core.Table.from_file(path)
+    except _core.Error as error:
+        return f"PALMETTE_TABLE: {error}; name a decision table (`palmette tune` writes one), or none: the built-in one"
+    keep("table", key, True)
+    return ""

@@ -121,6 +121,7 @@ def _read_option(options: LauncherOptions, words: Sequence[str], at: int) -> tup
     if options.kind == "srun" and not word.startswith("--"):
         return _read_letters(options, words, at, body)
     if equals:
+        options.check_own(word.partition("=")[0], name)
         return name, (attached,), at + 1
     count = options.count(word, name)
     # hydra takes `-genv NAME VALUE` and `-genv NAME=VALUE`.

@@ -11,7 +11,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
+from palmette.mpi.errors import RunError
 from palmette.mpi.launch import LauncherKind
 from palmette.mpi.launch.identify import launcher_key
 from palmette.mpi.launch.kept import keep, recall
@@ -39,29 +41,53 @@ _BEFORE: dict[LauncherKind, tuple[str, ...]] = {
 _ALLOWED = {f"{name}_ALLOW_RUN_AS_ROOT{end}": "1" for name in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
 
 
+class MisplacedError(RunError):
+    """An option of palmette stands among the launcher's."""
+
+
 class LauncherOptions:
-    """The options of the launcher at `program`; of any launcher of that kind where it is None."""
+    """The options of the launcher at `program`; of any launcher of that kind where it is None.
+
+    `own` are palmette's, which stand before the launcher, with what is written for their values: `{"--trace": "DIR"}`.
+    """
 
     def __init__(
-        self, kind: LauncherKind, program: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        kind: LauncherKind,
+        program: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        own: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind = kind
+        self._own = own
         self._program = program
         self._environment = os.environ if environment is None else environment
         self._help: dict[str, int] | None = None
 
     def count(self, word: str, name: str) -> int:
-        """Return how many words the option takes that is written `word` and called `name`, without dashes."""
+        """Return how many words the option takes that is written `word` and called `name`, without dashes.
+
+        Raises MisplacedError for one of palmette's that the launcher doesn't know.
+        """
         helped = self._from_help().get(name)
         listed = VALUES[self.kind].get(name, 0 if name in FLAGS[self.kind] else None)
         if helped == listed or helped is None or listed is None:
             known = listed if helped is None else helped
             asked = self._asked(word) if known is None else known
+            if asked is None and word in self._own:
+                launcher = self._program.name if self._program is not None else "the launcher"
+                example = " ".join(filter(None, ("palmette run", word, self._own[word], launcher, "...")))
+                raise MisplacedError(f"{word} is an option of palmette's and stands before {launcher}: {example}")
         else:
             # Help isn't always right: srun's shows `--bcast=<dest_path>`, which takes a value only behind `=`.
             asked = self._asked(word)
             asked = helped if asked is None else asked
         return asked or 0
+
+    def check_own(self, word: str, name: str) -> None:
+        """Raise MisplacedError for one of palmette's that the launcher doesn't know."""
+        if word in self._own:
+            self.count(word, name)
 
     def _key(self) -> list[object]:
         return [self.kind, *launcher_key(self._program, self._environment)]

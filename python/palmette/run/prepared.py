@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from palmette.mpi import sanitizer
@@ -20,18 +21,24 @@ from palmette.mpi.abi import (
     record_library,
 )
 from palmette.mpi.errors import RunError
+from palmette.mpi.installed import is_temporary
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
 from palmette.run.choices import RECORDERS
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.jobs import undecided
-from palmette.run.launcher_options import LauncherOptions
+from palmette.run.launcher_options import LauncherOptions, MisplacedError
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
 from palmette.run.rewrite import Amended, rewrite
 
 # Only a program with such a name is called with --version: `./app --version` might run for hours.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
+
+
+def starts_job(words: Sequence[str]) -> bool:
+    """Whether a command line names a launcher, at its beginning or behind a wrapper."""
+    return any(_LAUNCHER_NAME.match(Path(word).name) for word in words)
 
 
 class Prepared(NamedTuple):
@@ -64,11 +71,13 @@ def prepare(
     abi: Abi | None = None,
     directory: Path | None = None,
     libraries: Path = LIBRARIES,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Prepared:
     """Return how to run the command line `words` under palmette with the PALMETTE_ variables `variables`.
 
     `words` begins with a launcher or with the program itself. `environment` is what the launcher will see, with
-    `abi` the program isn't examined, `directory` is the working directory. Raises RunError when it can't be done.
+    `abi` the program isn't examined, `directory` is the working directory. `own`: palmette's options and what stands
+    for their values, which some type behind the launcher. Raises RunError when it can't be done.
     """
     if not words:
         raise RunError("no command; say which, as in `palmette run mpiexec -n 4 ./app`")
@@ -80,7 +89,7 @@ def prepare(
         line = CommandLine(None, tuple(words), (Part(0, words[0], tuple(words[1:])),))
     else:
         kind, path = launcher
-        line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
+        line = _line(kind, words, LauncherOptions(kind, path, environment, own), abi)
     found = (
         _Found(Evidence((abi,), "--abi says so"))
         if abi is not None
@@ -92,6 +101,7 @@ def prepare(
     amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
     if found.has_asan:
         amended[sanitizer.NAME] = sanitizer.with_flag
+    warnings += _elsewhere(preloads, libraries)
     if kind is None:
         changed = {name: amend(environment.get(name)) for name, amend in amended.items()}
         command, extra = tuple(words), {**variables, **changed}
@@ -127,6 +137,17 @@ def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path
     return (*recording, *preloads)
 
 
+def _elsewhere(preloads: Sequence[Path], libraries: Path) -> list[str]:
+    """Warn of libraries whose links or copies lie where other hosts have other files."""
+    local = [path for path in preloads if is_temporary(path)]
+    if not local:
+        return []
+    return [
+        f"{libraries} can't be preloaded from (palmette doctor says why); {local[0].parent} stands in, which other"
+        " hosts may not have: install palmette in another folder"
+    ]
+
+
 def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:
     """Return what launcher `word` is and where, or None for a program and for a launcher that palmette doesn't know.
 
@@ -154,6 +175,8 @@ def _line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions, ab
     """Read the command line; what can be read of it with --abi, and where the programs are listed in a file."""
     try:
         return read_command_line(kind, words, options)
+    except MisplacedError:
+        raise
     except ProgramsInFileError:
         return CommandLine(kind, tuple(words), ())
     except RunError:

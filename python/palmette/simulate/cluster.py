@@ -20,7 +20,7 @@ from palmette.topology.model import HostCosts, InsideGroup, Level, Machine, Memo
 from palmette.topology.synthetic import discover_synthetic
 
 MOST_HOSTS = 20_000
-_FREE = Memory(1e12, 1e12, "simulation")
+FREE = Memory(1e12, 1e12, "simulation")
 """Local copies and reductions take no time in SimGrid."""
 
 
@@ -120,7 +120,10 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
             levels.append(Level(level.name, latency_s, overhead_s, source=level.source or "simulation"))
     tree = _shared(machine.tree, uplink_share)
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
-    simulated = Machine(levels, tree, machine.insides, same_host=HostCosts(**_inside(parameters)), memory=_FREE)
+    memory = FREE
+    if parameters.share_memory:
+        memory = Memory(parameters.core_bytes_per_s, parameters.core_bytes_per_s, "simulation")
+    simulated = Machine(levels, tree, machine.insides, same_host=HostCosts(**_inside(parameters)), memory=memory)
     return replace(cluster, mesh=mesh, topology=replace(cluster.topology, machine=simulated))
 
 
@@ -129,6 +132,7 @@ def _inside(parameters: Parameters) -> dict[str, Any]:
     return {
         "latency_s": parameters.inside_latency_s,
         "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,
+        "stream_bytes_per_s": parameters.single_copy_bytes_per_s if parameters.share_memory else None,
         "together_bytes_per_s": parameters.memory_bytes_per_s,
         "source": "simulation",
     }

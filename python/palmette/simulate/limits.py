@@ -1,7 +1,6 @@
 """Lower bounds on the time of a collective on a simulated cluster: links, a host's memory and link, broadcast latency.
 
-Message costs are the simulator's parameters, and there is no shared memory, so the bounds are tighter than on a real
-cluster:
+Message costs are the simulator's parameters, so the bounds are tighter than on a real cluster:
 
 - *Links*: the bytes that must cross an edge (`palmette bound`) over its capacity, after the latency of the first
   message that crosses it, overheads of both ends included.
@@ -9,6 +8,9 @@ cluster:
 - *Broadcast latency*: the least time until every rank is informed by the root, or the root by every rank, when each
   message keeps its sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts
   (src/palmette/model/bound/spread.hpp), and with the links that the bytes must share (delivery.py).
+
+Where ranks share memory, any number of them can see what one exposes: a host's ranks count as one in the postal model,
+the delivery with shared links gives no bound, and a host has its memory twice, as copies and messages don't share it.
 
 Messages beyond the eager limit have no overhead in the simulation; where a message can be that long, only the wire part
 of a latency counts, and the postal model gives no bound. Where aggregators can take part, in an allreduce, links are
@@ -23,11 +25,11 @@ from dataclasses import replace
 
 from palmette import _core
 from palmette.bench.results import Limit
-from palmette.simulate.cluster import Cluster
+from palmette.simulate.cluster import FREE, Cluster
 from palmette.simulate.delivery import Gaps, least_of_job_s
 from palmette.simulate.job import Job
 from palmette.simulate.parameters import Parameters
-from palmette.topology.model import Topology
+from palmette.topology.model import HostCosts, Topology
 
 _VECTORS = ("bcast", "reduce", "allreduce", "scan", "exscan")
 
@@ -42,8 +44,11 @@ def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int,
     kind = _core.collective_of(collective)
     if size_bytes == 0 and kind != "barrier":
         return Limit(0.0, "nothing to move")
-    core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
-    terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
+    machine = _core.Machine.from_json(_nearest(job.cluster, parameters).to_json())
+    core = _core.Job(machine, "hosts=" + ",".join(job.seats))
+    shared = parameters.share_memory
+    ends = None if shared else _ends(parameters)
+    terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=not shared, ends=ends)
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
     in_network = kind == "allreduce" and bool(core.aggregators)
     # To and from an aggregator a message may have the overhead of one end only.
@@ -55,6 +60,7 @@ def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int,
     found.append(Limit(_host_s(job, parameters, kind, size_bytes, root, in_network), "a host's memory and its link"))
     if is_eager and not in_network:
         found.append(Limit(terms.rounds.seconds, "broadcast latency by the postal model"))
+    if is_eager and not in_network and not shared:
         delivery_s = _delivery_s(core, parameters, kind, size_bytes, root)
         found.append(Limit(delivery_s, "broadcast latency by the postal model with shared links"))
     return max(found, key=lambda limit: limit.seconds)
@@ -83,16 +89,27 @@ def _longest_bytes(kind: str, size_bytes: int, ranks: int) -> int:
     return size_bytes * ranks * (ranks if kind == "alltoall" else 1)
 
 
-def _nearest(cluster: Cluster) -> Topology:
-    """The topology; where groups are joined pairwise, with the least latency at every level, as paths skip levels."""
-    if not cluster.mesh:
-        return cluster.topology
+def _nearest(cluster: Cluster, parameters: Parameters) -> Topology:
+    """The topology with the least that anything takes: where groups are joined pairwise, the least latency at every
+    level, as paths skip levels; where ranks share memory, the latency of a flag inside of hosts, and free local copies.
+    """
     machine = cluster.topology.machine
     names = [level.name for level in machine.levels]
-    above = machine.levels[: names.index("node") + 1]
-    least_s = min(level.latency_s or 0.0 for level in above)
-    levels = [replace(level, latency_s=least_s) if level in above else level for level in machine.levels]
-    return replace(cluster.topology, machine=replace(machine, levels=levels))
+    node_at = names.index("node") if "node" in names else len(names) - 1
+    if cluster.mesh:
+        least_s = min(level.latency_s or 0.0 for level in machine.levels[: node_at + 1])
+        levels = [replace(level, latency_s=least_s) for level in machine.levels[: node_at + 1]]
+        machine = replace(machine, levels=[*levels, *machine.levels[node_at + 1 :]])
+    if parameters.share_memory:
+        flag_s = min(parameters.flag_latency_s, parameters.inside_latency_s)
+        inside = [replace(level, latency_s=flag_s, overhead_s=0.0) for level in machine.levels[node_at + 1 :]]
+        machine = replace(
+            machine,
+            levels=[*machine.levels[: node_at + 1], *inside],
+            same_host=HostCosts(flag_s, 0.0, source="simulation"),
+            memory=FREE,
+        )
+    return replace(cluster.topology, machine=machine)
 
 
 def _ends(parameters: Parameters) -> tuple[float, float, float, float]:
@@ -136,7 +153,7 @@ def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: 
     for host in job.cluster.topology.machine.tree.hosts():
         ranks = ranks_of[host.name]
         is_alone = ranks == p
-        memory = parameters.memory_bytes_per_s
+        memory = parameters.memory_bytes_per_s * (2 if parameters.share_memory else 1)  # by messages, and by copies
         link = 0.0 if is_alone else host.up_bytes_per_s or parameters.unknown_bytes_per_s
         if in_network:
             # Each rank sends its contribution and gets the result, by a message inside or one that crosses the link.
@@ -149,7 +166,8 @@ def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: 
             has_root = job.seats[root] == host.name
             found_s = _each_way_bytes(kind, size_bytes, ranks, p, has_root) / (memory + link)
         if found_s > 0:
-            slowest_s = max(slowest_s, found_s + max(parameters.inside_latency_s - parameters.ends_inside_s, 0.0))
+            wire_s = max(parameters.inside_latency_s - parameters.ends_inside_s, 0.0)
+            slowest_s = max(slowest_s, found_s + (0.0 if parameters.share_memory else wire_s))
     return slowest_s
 
 

@@ -11,6 +11,13 @@ from palmette.simulate.errors import SimulateError
 
 FORMAT = "palmette-simulation-parameters"
 FILE = Path(__file__).with_name("parameters.json")
+STORED = ("servers",)
+"""Further files beside it, by name."""
+_OPTIONAL = ("core_bytes_per_s", "flag_latency_s", "page_s")
+"""Without the first one ranks share no memory."""
+
+
+PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,19 @@ class Parameters:
     memory_bytes_per_s: float
     eager_bytes: float
     unknown_bytes_per_s: float
+    core_bytes_per_s: float = 0.0
+    flag_latency_s: float = 0.0
+    page_s: float = 0.0
+
+    @property
+    def share_memory(self) -> bool:
+        """Whether the ranks of a host share memory that is simulated; otherwise they have messages only."""
+        return self.core_bytes_per_s > 0
+
+    @property
+    def single_copy_bytes_per_s(self) -> float:
+        """The rate at which a core copies out of another process, page by page."""
+        return 1 / (1 / self.core_bytes_per_s + self.page_s / PAGE_BYTES)
 
     @property
     def ends(self) -> dict[str, EndCost]:
@@ -66,6 +86,11 @@ class Parameters:
         return self.send_inside_message_s + self.receive_inside_message_s
 
 
+def file_named(text: str) -> Path:
+    """Return the file that `--parameters` names: one of STORED, else a path."""
+    return FILE.with_name(f"{text}.json") if text in STORED else Path(text)
+
+
 def read(path: Path = FILE) -> Parameters:
     """Return the parameters of a file in the form of parameters.json.
 
@@ -86,6 +111,8 @@ def read(path: Path = FILE) -> Parameters:
         raise SimulateError(f"{path}: `{unknown[0]}` is no parameter; they are {', '.join(known)}")
     found: dict[str, float] = {}
     for name in known:
+        if name in _OPTIONAL and name not in values:
+            continue
         entry = values.get(name)
         value = entry.get("value") if isinstance(entry, dict) else None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:

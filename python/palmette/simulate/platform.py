@@ -3,6 +3,8 @@
 - A host's link and a switch's uplink carry their capacity in each direction (SPLITDUPLEX).
 - An uplink of several cables also limits one message to one cable's rate (FATPIPE), where the fabric lists the cables.
 - Intra-node messages share the host's memory (one SHARED link).
+- Where ranks share memory, their copies are work of the host, whose speed is the rate of its memory; its properties are
+  what src/palmette/runtime/transport/simulated_memory.hpp needs. A message is a single copy then, by one core.
 - A level's latency is spread over the links that a message crosses, less the overheads of both ends.
 - An aggregator is a host at its switch. Messages to it have the latency of those between the groups below the switch.
 
@@ -156,17 +158,20 @@ class _Writer:
         yield f'<zone id="{name}" routing="Cluster">\n'
         inside_s = max(self.parameters.inside_latency_s - self.parameters.ends_inside_s, 0.0)
         for host, capacity, latency_s in hosts:
-            yield f'<host id={quoteattr(host)} speed="10Gf"/>\n'
+            yield _host(host, self.parameters)
             yield _link(f"{host}!up", capacity, latency_s, "SPLITDUPLEX")
             yield _link(f"{host}!memory", self.parameters.memory_bytes_per_s, inside_s, "SHARED")
+            if self.parameters.share_memory:
+                yield _link(f"{host}!core", self.parameters.single_copy_bytes_per_s, 0, "FATPIPE")
         yield f'<router id="{name}{_ROUTER_SUFFIX}"/>\n'
         for host, *_ in hosts:
             up = quoteattr(f"{host}!up_UP"), quoteattr(f"{host}!up_DOWN")
             yield f"<host_link id={quoteattr(host)} up={up[0]} down={up[1]}/>\n"
         for host, *_ in hosts:
-            memory = quoteattr(f"{host}!memory")
+            links = [f"{host}!memory", *([f"{host}!core"] if self.parameters.share_memory else [])]
+            path = "".join(f"<link_ctn id={quoteattr(link)}/>" for link in links)
             itself = quoteattr(host)
-            yield f'<route src={itself} dst={itself} symmetrical="NO"><link_ctn id={memory}/></route>\n'
+            yield f'<route src={itself} dst={itself} symmetrical="NO">{path}</route>\n'
         yield "</zone>\n"
 
     def edge(self, group: TreeNode, name: str, links: list[str]) -> str:
@@ -182,6 +187,18 @@ class _Writer:
 
     def capacity(self, node: TreeNode) -> float:
         return node.up_bytes_per_s or self.parameters.unknown_bytes_per_s
+
+
+def _host(name: str, parameters: Parameters) -> str:
+    if not parameters.share_memory:
+        return f'<host id={quoteattr(name)} speed="10Gf"/>\n'
+    properties = {
+        "flag_latency_s": parameters.flag_latency_s,
+        "copy_bytes_per_s": parameters.core_bytes_per_s,
+        "single_copy_bytes_per_s": parameters.single_copy_bytes_per_s,
+    }
+    listed = "".join(f'<prop id="{key}" value="{value:.9g}"/>' for key, value in properties.items())
+    return f'<host id={quoteattr(name)} speed="{parameters.memory_bytes_per_s:.9g}f">{listed}</host>\n'
 
 
 def _link(name: str, bytes_per_s: float, latency_s: float, sharing: str) -> str:

@@ -29,6 +29,7 @@ UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcas
 """The selection below palmette, for its initialisation and the calls that it refuses: mpich's, but for these two
 collectives algorithms that don't query first which ranks share a host."""
 
+SHARED = "PALMETTE_SHARED"
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
 """The rounding error of summed rates: with tens of thousands of messages in flight at 1e9 bytes a second it exceeds the
 simulator's default of 1e-5, which then fails with "cannot saturate more a constraint that has no active element"."""
@@ -110,13 +111,25 @@ def simulate(
         arguments,
         _digest(simgrid.PROGRAM) if own else "",
         json.dumps(topology) if own else "",
-        (environment or {}) if own else {},
+        _environment(environment or {}, parameters) if own else {},
     )
     ended, report = started(smpirun, asked, cpu_limit_s, store)
     outcome = _read(contender, ended)
     if own and not factoring:
         _read_report(outcome, report, collective, sizes)
     return outcome
+
+
+def _environment(given: dict[str, str], parameters: Parameters) -> dict[str, str]:
+    """Palmette's variables, with plans by shared memory where the parameters have it."""
+    if parameters.share_memory:
+        return {SHARED: "1"} | given
+    if given.get(SHARED, "0") not in ("0", ""):
+        raise SimulateError(
+            f"{SHARED}={given[SHARED]}: ranks share no memory by these parameters, `core_bytes_per_s` is 0; take others"
+            ", like --parameters servers"
+        )
+    return given
 
 
 def started(

@@ -7,6 +7,7 @@ Rates are bytes per second and direction, latencies are seconds.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from palmette.files import parse_json, read_text
@@ -46,7 +47,7 @@ def load(path: str | Path) -> Topology:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise TopologyError(f"{name}: no such file; `palmette discover -o {name}` writes one") from None
+        raise TopologyError(f"{name}: no such file; `palmette discover -o {shlex.quote(name)}` writes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise TopologyError(f"{name}: can't be read: {error}") from None
     return parse(text, name)

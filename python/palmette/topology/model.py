@@ -17,6 +17,8 @@ from palmette.topology.calibration import Calibration
 
 FORMAT = "palmette-topology"
 VERSION = 1
+MOST_LEVELS = 64
+"""Deeper trees are refused, as by the core's readers: no cluster has them, and every walk down stays short."""
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from palmette.topology.calibration import read_calibration
 from palmette.topology.model import (
+    MOST_LEVELS,
     Aggregator,
     AggregatorLimits,
     Fabric,
@@ -109,6 +110,8 @@ def _machine(reader: Reader, machine: dict[str, Any]) -> Machine:
         if any(level.name == name for level in levels):
             raise reader.error(f"{path}.name", f'level "{name}" is listed twice')
         levels.append(Level(name, *_costs(reader, entry, path)))
+    if len(levels) > MOST_LEVELS:
+        raise reader.error("$.machine.levels", f"{len(levels)} levels; leave out all but {MOST_LEVELS}")
     rank = {level.name: index for index, level in enumerate(levels)}
     if "node" not in rank:
         raise reader.error("$.machine.levels", 'no level is called "node", the level of hosts; add it')

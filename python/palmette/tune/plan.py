@@ -170,7 +170,7 @@ def present_choice(table: _core.Table, plan: SitePlan, cell: Cell) -> str:
 def present_choice_on(table: _core.Table, job: _core.Job, cell: Cell, mpi: str, *, oversubscribed: bool) -> str:
     """Return what the table takes for a cell on a job: a specification, or mpi."""
     size = -1 if sizes_unknown(cell.function) else cell.size_bytes
-    choice = table.choose(cell.function, job, cell.root, size, mpi=mpi, oversubscribed=oversubscribed)
+    choice = table.choose(cell.function, job, cell.root, size, mpi=mpi, oversubscribed=oversubscribed, compared=True)
     return choice.algorithm or "mpi"
 
 

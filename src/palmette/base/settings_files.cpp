@@ -141,7 +141,7 @@ class Reader {
     std::string mistake_in(const std::string& name, const std::string& value) const {
         const auto known = std::ranges::find(declared_, name, &DeclaredSetting::name);
         if (known == declared_.end()) return cat(name, " is no setting (`palmette settings` lists them)");
-        if (!known->renamed.empty()) return cat(name, " is called ", known->renamed, " now");
+        if (!known->now.empty()) return cat(name, " ", known->now);
         if (!known->in_files) return cat(name, " can't stand in a file, for it belongs to one run");
         std::string_view expected = value.empty() ? std::string_view() : expected_instead(known->kind, value);
         // The working directory is none of the file's.

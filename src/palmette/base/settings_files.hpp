@@ -13,8 +13,8 @@ namespace palmette::base {
 /// What a reader of files must know of a setting: settings.json has the declarations.
 struct DeclaredSetting {
     std::string_view name, kind;
-    bool in_files = true;      ///< false: it belongs to one run
-    std::string_view renamed;  ///< its present name, of a former one
+    bool in_files = true;  ///< false: it belongs to one run
+    std::string_view now;  ///< of a former one: what holds now, after its name
 };
 
 struct SettingsFiles {

@@ -37,12 +37,12 @@ struct Asked {
 };
 
 Asked asked(const Job& job, std::string_view function, std::int32_t root, std::int64_t block_bytes, std::string mpi,
-            bool oversubscribed, bool blocking, bool ordered, bool shared_memory) {
+            bool oversubscribed, bool blocking, bool ordered, bool shared_memory, bool compared) {
     if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
     const select::Function found = select::function_named(function);
     Asked out{found,
               {select::collective_of(found), plan::Rank{root}, block_bytes},
-              {std::move(mpi), oversubscribed, blocking}};
+              {std::move(mpi), oversubscribed, blocking, blocking && compared}};
     out.request.ordered = ordered;
     out.request.shared_memory = blocking && shared_memory;
     return out;
@@ -54,7 +54,10 @@ void register_select(nb::module_& m) {
     nb::class_<Choice>(m, "Choice", "The choice of a table, with its reason.")
         .def_prop_ro(
             "algorithm", [](const Choice& self) { return text_of(self.algorithm); }, "None: the MPI's own.")
-        .def_ro("reason", &Choice::reason);
+        .def_ro("reason", &Choice::reason)
+        .def_prop_ro(
+            "on_trial", [](const Choice& self) { return select::is_on_trial(self.basis); },
+            "The model's: blocking calls are the MPI's until comparing them shows that it is faster.");
 
     nb::class_<Row>(m, "TableRow", "One row of a table; it matches when all its limits hold.")
         .def_prop_ro(
@@ -66,6 +69,11 @@ void register_select(nb::module_& m) {
         .def_ro("max_ranks", &Row::max_ranks)
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
+        .def_ro("min_ranks_per_node", &Row::min_ranks_per_node, "Of the fullest node.")
+        .def_ro("max_ranks_per_node", &Row::max_ranks_per_node)
+        .def_ro("min_rate", &Row::min_rate,
+                "Above 0: lower limit on the rate of the slowest link of a node, in bytes per second.")
+        .def_ro("max_rate", &Row::max_rate, "Upper limit on the same; infinite: any, even unknown.")
         .def_ro("min_switches", &Row::min_switches, "Groups of the level `leaf`; 1 where there are none.")
         .def_ro("max_switches", &Row::max_switches)
         .def_ro("even_switches", &Row::even_switches, "None: any.")
@@ -110,30 +118,32 @@ void register_select(nb::module_& m) {
             "choose",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
-               bool shared_memory) {
+               bool shared_memory, bool compared) {
                 const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
-                                      ordered, shared_memory);
+                                      ordered, shared_memory, compared);
                 return self.choose(a.function, job, a.request, a.surroundings);
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
-            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
+            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true, "compared"_a = false,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
             "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
-            "may share memory, in blocking calls. Raises Error.")
+            "may share memory, in blocking calls; compared: these are compared with the MPI's own, so that the model "
+            "may "
+            "choose from assumed costs. Raises Error.")
         .def(
             "match_rows",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
-               bool shared_memory) {
+               bool shared_memory, bool compared) {
                 const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
-                                      ordered, shared_memory);
+                                      ordered, shared_memory, compared);
                 std::vector<std::tuple<std::size_t, std::string, bool>> out;
                 for (select::RowMatch& match : select::match_rows(self, a.function, job, a.request, a.surroundings))
                     out.emplace_back(match.row, std::move(match.mismatch), match.measurable);
                 return out;
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
-            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
+            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true, "compared"_a = false,
             "(row, why it doesn't match, whether that depends on link latency or load, which a measurement may change) "
             "for the function's rows in order, up to the one that decides, whose text is empty. Raises Error.");
 

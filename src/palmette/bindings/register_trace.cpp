@@ -63,7 +63,8 @@ void register_trace(nb::module_& m) {
         .def_ro("function", &OpenCallInfo::function)
         .def_ro("path", &OpenCallInfo::path)
         .def_ro("communicator", &OpenCallInfo::communicator)
-        .def_ro("begin_real_ns", &OpenCallInfo::begin_real_ns, "CLOCK_REALTIME.")
+        .def_ro("begin_real_ns", &OpenCallInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("bytes", &OpenCallInfo::bytes)
         .def_ro("peer", &OpenCallInfo::peer, "Rank in the communicator; -1: none, -2: any.")
         .def_ro("tag", &OpenCallInfo::tag)
@@ -73,7 +74,8 @@ void register_trace(nb::module_& m) {
         .def_ro("function", &RequestInfo::function, "That started it.")
         .def_ro("path", &RequestInfo::path)
         .def_ro("communicator", &RequestInfo::communicator)
-        .def_ro("begin_real_ns", &RequestInfo::begin_real_ns, "CLOCK_REALTIME.")
+        .def_ro("begin_real_ns", &RequestInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("bytes", &RequestInfo::bytes)
         .def_ro("peer", &RequestInfo::peer, "Rank in the communicator; -1: none, -2: any.")
         .def_ro("tag", &RequestInfo::tag)
@@ -97,7 +99,8 @@ void register_trace(nb::module_& m) {
         .def_ro("sends", &PlanInfo::sends, "Of this rank, in all calls that have ended.");
 
     nb::class_<CallInfo>(m, "RecordedCall", "One call that has ended, or one request from start to completion.")
-        .def_ro("begin_real_ns", &CallInfo::begin_real_ns, "CLOCK_REALTIME.")
+        .def_ro("begin_real_ns", &CallInfo::begin_real_ns,
+                "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
         .def_ro("seconds", &CallInfo::seconds)
         .def_ro("function", &CallInfo::function)
         .def_ro("is_request", &CallInfo::is_request)
@@ -111,9 +114,14 @@ void register_trace(nb::module_& m) {
         .def_ro("thread", &CallInfo::thread);
 
     nb::class_<SyncInfo>(m, "ClockSync", "Where a node's clock stood against that of rank 0's node.")
-        .def_ro("real_ns", &SyncInfo::real_ns, "CLOCK_REALTIME of the node.")
+        .def_ro("real_ns", &SyncInfo::real_ns, "Of the node's time.")
         .def_ro("offset_ns", &SyncInfo::offset_ns, "To be added for that of rank 0's node.")
         .def_ro("error_ns", &SyncInfo::error_ns, "Up to which the offset may be wrong, in either direction.");
+
+    nb::enum_<trace::LifeSign>(m, "LifeSign", "Whether a process that hasn't finalized is still there.")
+        .value("unknown", trace::LifeSign::unknown)
+        .value("lives", trace::LifeSign::lives)
+        .value("ended", trace::LifeSign::ended);
 
     nb::class_<ProcessInfo>(m, "RecordedProcess", "One process of a job.")
         .def_ro("pid", &ProcessInfo::pid)
@@ -123,7 +131,14 @@ void register_trace(nb::module_& m) {
         .def_ro("executable", &ProcessInfo::executable)
         .def_ro("records_calls", &ProcessInfo::records_calls, "--trace: calls one by one, too.")
         .def_ro("tick_s", &ProcessInfo::tick_s)
-        .def_ro("begin_real_ns", &ProcessInfo::begin_real_ns)
+        .def_ro("begin_real_ns", &ProcessInfo::begin_real_ns, "Of the node's time.")
+        .def_ro("node_offset_ns", &ProcessInfo::node_offset_ns, "The node's time less its CLOCK_MONOTONIC.")
+        .def_ro("counter_distrusted", &ProcessInfo::counter_distrusted,
+                "The kernel found during the run that the processor's time-stamp counter goes wrong.")
+        .def_ro("life", &ProcessInfo::life)
+        .def_ro("pid_namespace", &ProcessInfo::pid_namespace, "In which pid counts: its inode; 0: not known.")
+        .def_ro("nested", &ProcessInfo::nested, "Calls of the program's inside of others, which aren't recorded.")
+        .def_ro("left", &ProcessInfo::left, "Calls that a jump left, recorded as if they had taken no time.")
         .def_ro("last_real_ns", &ProcessInfo::last_real_ns)
         .def_ro("calls", &ProcessInfo::calls, "That have ended.")
         .def_ro("dropped", &ProcessInfo::dropped, "Of them, those of which only sums remain.")

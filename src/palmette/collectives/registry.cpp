@@ -71,9 +71,9 @@ std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec)
 
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
     // A table may name levels that this job doesn't have; these are the names that discovery uses.
-    static constexpr std::string_view level_names[] = {"dragonfly", "group",   "pod",  "block",   "rack",
-                                                       "leaf",      "chassis", "node", "package", "socket",
-                                                       "numa",      "die",     "l3",   "l2",      "core"};
+    static constexpr std::string_view level_names[] = {"dragonfly", "group", "pod",     "block",   "rack",   "leaf",
+                                                       "chassis",   "node",  "board",   "package", "socket", "numa",
+                                                       "die",       "l3",    "cluster", "l2",      "core"};
     for (const auto& [key, value] : spec.options) {
         const std::string_view name = key;
         if (std::find(known.begin(), known.end(), name) != known.end()) continue;

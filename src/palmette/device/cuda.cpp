@@ -163,9 +163,9 @@ class CudaDriver final : public Driver {
         return place.context &&
                (place.context_id == 0 || id_of(static_cast<Context>(place.context)) == place.context_id);
     }
-    bool has_context() override {
+    bool has_begun() override {
         Context context = nullptr;
-        return api_.CtxGetCurrent(&context) == success && context;
+        return api_.CtxGetCurrent(&context) != not_initialized;
     }
     bool current_place(Place& place) override {
         Context context = nullptr;

@@ -72,8 +72,8 @@ class Driver {
     virtual int version() = 0;
     /// Asks for all that is needed to know of `address` at once.
     virtual Place place_of(const void* address) = 0;
-    /// Whether a context is known to exist, so that the address space of device memory has been reserved. Cheap.
-    virtual bool has_context() = 0;
+    /// Whether it was initialised: before, there is no memory of its devices. Cheap.
+    virtual bool has_begun() = 0;
     /// Where the calling thread's commands go; false: it has no context.
     virtual bool current_place(Place&) { return false; }
     /// The beginning and the length of the allocation that `address` lies in.

@@ -63,13 +63,9 @@ bool find_drivers() {
     return found.count.load(std::memory_order_relaxed) > 0;
 }
 
-constinit HostPages host_pages;
-constinit std::atomic<bool> context_seen{false};
+constinit std::atomic<bool> drivers_begun{false};
 
 namespace {
-
-/// Allocations that buffers were in, by id: the last one of each slot.
-constinit std::array<std::atomic<std::uint64_t>, 256> allocations{};
 
 Place ask(const void* address) {
     if (libraries_came()) look_for_drivers();
@@ -82,27 +78,16 @@ Place ask(const void* address) {
 
 }  // namespace
 
-bool look_for_context() {
+bool look_for_begun() {
     for (Driver* driver : all_drivers())
-        if (driver->has_context()) {
-            host_pages.clear();
-            context_seen.store(true, std::memory_order_relaxed);
+        if (driver->has_begun()) {
+            host_memory.learn();
+            drivers_begun.store(true, std::memory_order_relaxed);
             return true;
         }
     return false;
 }
 
-Place place_of(const void* address) {
-    if (known_host(address)) return {};
-    const Place place = ask(address);
-    // Pinned and managed memory are the driver's, which may put a device's memory there later: they are asked for
-    // again.
-    if (place.memory == Memory::host) host_pages.add(address);
-    if (!place.on_device()) return place;
-    auto& slot = allocations[place.id % allocations.size()];
-    // HIP has no numbers for them.
-    if (slot.exchange(place.id, std::memory_order_relaxed) != place.id) host_pages.clear();
-    return place;
-}
+Place place_of(const void* address) { return known_host(address) ? Place() : ask(address); }
 
 }  // namespace palmette::device

@@ -122,7 +122,7 @@ class HipDriver final : public Driver {
         return place;
     }
     bool is_alive(const Place&) override { return true; }
-    bool has_context() override { return true; }
+    bool has_begun() override { return true; }
     Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) override {
         const Current current(*this, place);
         std::size_t size = 0;

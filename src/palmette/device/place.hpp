@@ -1,7 +1,8 @@
-// Where a buffer lies, with host pages remembered: asking the driver costs a microsecond.
+// Where a buffer lies: of the host for good, or what the driver says now, which costs a microsecond.
 #pragma once
 
-#include <array>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -10,56 +11,61 @@
 
 namespace palmette::device {
 
-/// Pages that no driver knows: by page number, the last one of each slot.
+/// Memory that can't be a device's as long as the calling thread runs: the program's variables, what malloc has taken
+/// by brk, and the thread's own stack.
 ///
-/// A page may be unmapped and become a device's later. Drivers reserve the address space of a device's memory when its
-/// context is made, before any buffer of it can be passed on: all is forgotten when the first context is seen, and
-/// whenever a buffer turns up in an allocation not seen before.
-class HostPages {
+/// Nothing else is remembered. Any other page may be unmapped and come to be a device's, and a page may have device
+/// memory in one part and none in another: drivers give small allocations that are parts of pages, and take what
+/// addresses the kernel gives.
+class HostMemory {
   public:
+    /// Looks where they are, once. Costs a read of /proc/self/maps.
+    void learn();
     bool has(const void* address) const {
-        const std::uint64_t page = page_of(address);
-        return page == 0 || slot(page).load(std::memory_order_relaxed) == page;
-    }
-    void add(const void* address) {
-        const std::uint64_t page = page_of(address);
-        slot(page).store(page, std::memory_order_relaxed);
-    }
-    void remove(const void* address) {
-        std::uint64_t page = page_of(address);
-        slot(page).compare_exchange_strong(page, 0, std::memory_order_relaxed);
-    }
-    void clear() {
-        for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        if (at - data_.load(std::memory_order_relaxed) < data_bytes_.load(std::memory_order_relaxed)) return true;
+        // Without a system call in glibc.
+        if (const std::uintptr_t heap = heap_.load(std::memory_order_relaxed); at >= heap)
+            if (at < reinterpret_cast<std::uintptr_t>(sbrk(0))) return true;
+        return stack_has(at);
     }
 
   private:
-    static constexpr int slot_bits = 10;
-    /// Large buffers tend to begin at multiples of large powers of two.
-    const std::atomic<std::uint64_t>& slot(std::uint64_t page) const {
-        return slots_[page * 0x9e3779b97f4a7c15U >> (64 - slot_bits)];
+    struct Stack {
+        std::uintptr_t begin = 1, end = 0;  ///< begin > end: not learned
+    };
+    static bool stack_has(std::uintptr_t at) {
+        const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+        if (stack_.begin > stack_.end) [[unlikely]]
+            learn_stack();
+        // A coroutine runs on another one.
+        return here >= stack_.begin && at >= here && at < stack_.end;
     }
-    std::atomic<std::uint64_t>& slot(std::uint64_t page) {
-        return slots_[page * 0x9e3779b97f4a7c15U >> (64 - slot_bits)];
-    }
-    static std::uint64_t page_of(const void* address) { return reinterpret_cast<std::uint64_t>(address) >> 12; }
-    std::array<std::atomic<std::uint64_t>, 1 << slot_bits> slots_{};
-};
-extern constinit HostPages host_pages;
-/// A thread had a context when a buffer was looked at.
-extern constinit std::atomic<bool> context_seen;
-/// Looks for one; forgets all pages when it is the first. Costs some nanoseconds.
-bool look_for_context();
+    static void learn_stack();
 
-/// Whether addresses lie in the host's memory as far as is remembered; false: ask `place_of`.
+    static constinit thread_local Stack stack_;
+    std::atomic<std::uintptr_t> data_{0}, data_bytes_{0};
+    std::atomic<std::uintptr_t> heap_{~std::uintptr_t{0}};
+};
+extern constinit HostMemory host_memory;
+
+/// A driver has begun, so that there may be memory of a device's.
+extern constinit std::atomic<bool> drivers_begun;
+/// Looks for one. Costs some nanoseconds.
+bool look_for_begun();
+
+/// Whether addresses can't be a device's, or are null; false: ask `place_of`.
 template <class... Addresses>
 bool known_host(Addresses... addresses) {
-    if (!context_seen.load(std::memory_order_relaxed)) [[unlikely]]
-        look_for_context();
-    return (host_pages.has(addresses) && ...);
+    if (!drivers_begun.load(std::memory_order_relaxed) && !look_for_begun()) [[unlikely]]
+        return true;
+    const auto is_host = [](const void* address) {
+        return reinterpret_cast<std::uintptr_t>(address) < 4096 || host_memory.has(address);
+    };
+    return (is_host(addresses) && ...);
 }
 
-/// Asks the drivers, at most once for each page of the host's.
+/// Asks the drivers, unless the address is known to be the host's.
 Place place_of(const void* address);
 
 }  // namespace palmette::device

@@ -129,7 +129,6 @@ void Resources::unmap(const HostBlock& block) {
         block.pinned_at.driver->unpin(block.pinned_at, block.data);
         counts_.pinned.fetch_sub(block.bytes, std::memory_order_relaxed);
     }
-    host_pages.remove(block.data);
     munmap(block.data, static_cast<std::size_t>(block.bytes));
 }
 

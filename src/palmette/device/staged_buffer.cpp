@@ -33,7 +33,6 @@ void StagedBuffer::open(const Place& place, void* address, std::int64_t bytes, s
     // At the same place of a cache line, for the alignment of elements.
     shift_ = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) % 64);
     block_ = Resources::instance().take(place, bytes + shift_, sparse);
-    host_pages.add(host());
     restart();
 }
 

@@ -138,6 +138,10 @@ class Executor {
     int idle();
     void count_refusal() { ++refusals_; }
 
+  protected:
+    /// In place of those of its own.
+    void pause_by(Pauses& pauses) { spin_wait_ = SpinWait(pauses); }
+
   private:
     const char* read_from(const PieceCursor& cursor, const char* exposed) {
         return cursor.piece->buffer == exposed_buffer ? exposed + cursor.piece->offset + cursor.used : at(cursor);

@@ -17,7 +17,7 @@ namespace palmette::runtime {
 ///
 /// Exposures in device memory carry what their readers open them with, each by itself; that fallback is the same for
 /// readers that can't.
-class NodeTransport final : public Transport {
+class NodeTransport : public Transport {
   public:
     /// Shorter messages are sent by that transport: RTS and FIN cost more than a second copy.
     static constexpr std::int64_t least_rendezvous = 4096;

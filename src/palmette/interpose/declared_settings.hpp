@@ -15,7 +15,7 @@ inline std::vector<base::DeclaredSetting> declared() {
     for (const Setting& setting : all)
         out.push_back(
             {setting.name, setting.kind, std::ranges::find(of_one_run, setting.name) == of_one_run.end(), ""});
-    for (const Renamed& old : renamed) out.push_back({old.old_name, "", true, old.name});
+    for (const Former& old : former) out.push_back({old.name, "", true, old.now});
     return out;
 }
 

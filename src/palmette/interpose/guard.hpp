@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "palmette/base/stack_walk.hpp"
+
 namespace palmette::interpose {
 
 /// This thread is inside of palmette. Static TLS (initial-exec), so that an access costs one instruction.
@@ -13,10 +15,28 @@ extern constinit thread_local bool inside;
 extern constinit thread_local bool inside __attribute__((tls_model("initial-exec")));
 #endif
 
+/// Where it has come from.
+#if defined(PALMETTE_ABI_SMPI)
+extern constinit thread_local base::Standing inside_from;
+#else
+extern constinit thread_local base::Standing inside_from __attribute__((tls_model("initial-exec")));
+#endif
+/// It said that it is inside, but a jump has left that call: an error handler's or an operation's longjmp.
+bool was_left(const void* return_address, const void* frame);
+/// Enters palmette, unless this thread is inside of it: from the function with that return address and frame address.
+inline bool enters(const void* return_address, const void* frame) {
+    if (inside && !was_left(return_address, frame)) return false;
+    inside = true;
+    inside_from.frame = reinterpret_cast<std::uintptr_t>(frame);
+    inside_from.return_address = reinterpret_cast<std::uintptr_t>(return_address);
+    return true;
+}
+
 /// Marks this thread as inside of palmette for its lifetime.
 class Guard {
   public:
-    Guard() : entered_(!inside) { inside = true; }
+    /// Inlined, since it takes its function's frame.
+    [[gnu::always_inline]] inline Guard() : entered_(enters(__builtin_return_address(0), __builtin_frame_address(0))) {}
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
     ~Guard() { inside = !entered_; }
@@ -41,6 +61,7 @@ inline bool started() { return is_up.load(std::memory_order_acquire) || start_la
 /// One call of the program's. It is ours to handle when it doesn't come from inside of palmette and the runtime is up.
 class Entry {
   public:
+    [[gnu::always_inline]] inline Entry() {}
     bool ours() const { return guard_.entered() && started(); }
 
   private:

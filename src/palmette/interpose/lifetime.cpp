@@ -10,6 +10,7 @@
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/runs.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/recording.hpp"
 #include "palmette/runtime/state/switch_groups.hpp"
@@ -17,9 +18,15 @@
 namespace palmette::interpose {
 
 constinit thread_local bool inside = false;
+constinit thread_local base::Standing inside_from;
 constinit std::atomic<bool> is_up{false};
 constinit std::atomic<bool> init_was_ours{false};
 constinit std::atomic<bool> api_was_used{false};
+
+bool was_left(const void* return_address, const void* frame) {
+    return base::StackWalk::own().relation(inside_from, reinterpret_cast<std::uintptr_t>(return_address),
+                                           reinterpret_cast<std::uintptr_t>(frame)) == base::StackWalk::Relation::left;
+}
 
 namespace {
 
@@ -111,6 +118,7 @@ int on_MPI_Finalize() {
         const Guard guard;
         if (guard.entered()) {
             // Operations that the program never waited for complete here: other ranks may need them.
+            runtime::settle_postponed(nullptr);
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::RecordedCalls::synchronize_again();
             runtime::SwitchGroups::end_all();

@@ -3,11 +3,10 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <tuple>
+#include <string_view>
 #include <type_traits>
 
 #include "palmette/mpi/library.hpp"
@@ -62,29 +61,16 @@ class PassOn {
     int operator()(Words... words) {
         const auto function = reinterpret_cast<int (*)(Words...)>(find(name_));
         if (function) return function(words...);
-        if (mpi::is_get_status_of_several(name_)) {
-            const std::array<Word, sizeof...(Words)> all{words...};
-            return mpi::get_status_of_several(name_, all);
+        if constexpr (sizeof...(Words) == 1) {
+            // What a library asks that may be used without MPI, too.
+            const std::string_view name(name_);
+            if (name == "MPI_Initialized" || name == "MPI_Finalized") {
+                *(reinterpret_cast<int*>(words), ...) = 0;
+                return MPI_SUCCESS;
+            }
         }
         std::fprintf(stderr, "palmette: %s was called, but no MPI is loaded in this process that has it\n", name_);
         return MPI_ERR_OTHER;
-    }
-
-    /// The same for a function with large counts, which an older MPI lacks: a program that checks for its presence
-    /// finds ours. Then it is forwarded to the one without large counts. Bit i of `counts`: argument i is a count; of
-    /// `lists`: a list of counts or displacements, one for each rank of argument `comm`.
-    template <unsigned counts, unsigned lists, std::size_t comm, class... Words>
-    int with_large_counts(const char* narrow, Words... words) {
-        if (mpi::next(name_)) return (*this)(words...);
-        // From the front: the preload library for the MPI's ABI may precede this one.
-        const auto function = reinterpret_cast<int (*)(Words...)>(mpi::first(narrow));
-        if (!function) return (*this)(words...);
-        std::array<Word, sizeof...(Words)> all{words...};
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            if ((counts >> i & 1) != 0 && static_cast<std::int64_t>(all[i]) > INT32_MAX) return MPI_ERR_COUNT;
-            if ((lists >> i & 1) != 0) all[i] = mpi::narrowed(all[i], all[comm]);
-        }
-        return std::apply(function, all);
     }
 
   private:

@@ -1,5 +1,6 @@
 /* Compositions from C and C++: communication made of multicasts, reductions and fences, factored over the machine.
  *
+ *     int64_t count = 1000;
  *     palmette_composition *sum;
  *     palmette_composition_named("allreduce", 24, 0, &count, 1, MPI_DOUBLE, MPI_SUM, &sum);
  *     palmette_plan *plan;
@@ -10,10 +11,10 @@
  *     palmette_start(run); ...; palmette_wait(run);
  *     palmette_run_free(run); palmette_plan_free(plan); palmette_composition_free(sum);
  *
- * `palmette compose --cflags` and `--libs` print what to compile and link with; instead of linking, a program may run
- * under palmette. palmette.hpp is the same in C++. Every function returns MPI_SUCCESS or an error of MPI's classes, and
- * never ends the program; palmette_error() says in words what went wrong. One thread at a time uses a composition, plan
- * or run. */
+ * A whole program is examples/compose/allreduce.c. `palmette compose --cflags` and `--libs` print what to compile and
+ * link with; instead of linking, a program may run under palmette. palmette.hpp is the same in C++. Every function
+ * returns MPI_SUCCESS or an error of MPI's classes, and never ends the program; palmette_error() says in words what
+ * went wrong. One thread at a time uses a composition, plan or run. */
 #ifndef PALMETTE_H
 #define PALMETTE_H
 

@@ -151,43 +151,21 @@ struct Second<Result (*)(First, T, Others...)> {
 /// const MPI_Request*, as the standard has it; MPICH 4.3 declares these functions without const.
 using Requests = Second<decltype(&PMPI_Request_get_status_all)>::Type;
 
-template <class T>
-Word word(T argument) {
-    if constexpr (std::is_pointer_v<T>)
-        return reinterpret_cast<Word>(argument);
-    else
-        return static_cast<Word>(argument);
-}
-
-/// An MPI of our ABI that is older than the header that this was built with.
-bool lacks(const char* name) { return mpi::next(name) == nullptr; }
-
 }  // namespace
 
 int on_MPI_Request_get_status_all(int count, Requests requests, int* flag, MPI_Status statuses[]) {
     progress_if_outstanding();
-    if (lacks("MPI_Request_get_status_all"))
-        return mpi::get_status_of_several("MPI_Request_get_status_all",
-                                          std::array{word(count), word(requests), word(flag), word(statuses)});
     return next::MPI_Request_get_status_all(count, requests, flag, statuses);
 }
 
 int on_MPI_Request_get_status_any(int count, Requests requests, int* index, int* flag, MPI_Status* status) {
     progress_if_outstanding();
-    if (lacks("MPI_Request_get_status_any"))
-        return mpi::get_status_of_several(
-            "MPI_Request_get_status_any",
-            std::array{word(count), word(requests), word(index), word(flag), word(status)});
     return next::MPI_Request_get_status_any(count, requests, index, flag, status);
 }
 
 int on_MPI_Request_get_status_some(int incount, Requests requests, int* outcount, int indices[],
                                    MPI_Status statuses[]) {
     progress_if_outstanding();
-    if (lacks("MPI_Request_get_status_some"))
-        return mpi::get_status_of_several(
-            "MPI_Request_get_status_some",
-            std::array{word(incount), word(requests), word(outcount), word(indices), word(statuses)});
     return next::MPI_Request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 

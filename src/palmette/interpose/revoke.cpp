@@ -4,6 +4,7 @@
 
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/next.hpp"
+#include "palmette/mpi/offers.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/failed_ranks.hpp"
 
@@ -41,5 +42,7 @@ int entry_MPIX_Comm_revoke(Word comm) {
 }
 
 }  // namespace palmette::interpose
+
+PALMETTE_OFFER(MPIX_Comm_revoke)
 
 #endif

@@ -143,9 +143,9 @@ void read_values(Settings& settings) {
     std::uint64_t hash = start;
     for (const std::string& name : unknown) {
         hash_field(hash, name);
-        const auto now = std::ranges::find(settings::renamed, name, &settings::Renamed::old_name);
-        complain(settings, now != settings::renamed.end()
-                               ? base::cat(name, " has no effect: it is called ", now->name, " now")
+        const auto now = std::ranges::find(settings::former, name, &settings::Former::name);
+        complain(settings, now != settings::former.end()
+                               ? base::cat(name, " has no effect: it ", now->now)
                                : base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
     }
     settings.values.emplace_back("undeclared PALMETTE_ names", hash);
@@ -204,8 +204,6 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
     hash_field(out.hash, out.reproducible ? "reproducible" : "placed");
-    out.fallback_fp_reductions = flag(out, settings::fallback_fp_reductions) && !out.reproducible;
-    hash_field(out.hash, out.fallback_fp_reductions ? "give up" : "keep");
     out.reorder = flag(out, settings::reorder);
     hash_field(out.hash, out.reorder ? "reorder" : "in order");
     const std::string grids = value_of(settings::grids);

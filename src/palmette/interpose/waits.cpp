@@ -14,9 +14,8 @@ namespace {
 /// True when this call comes from the program while an operation of ours is outstanding.
 class Polling {
   public:
-    Polling() : active_(runtime::has_outstanding() && !inside) {
-        if (active_) inside = true;
-    }
+    [[gnu::always_inline]] inline Polling()
+        : active_(runtime::has_outstanding() && enters(__builtin_return_address(0), __builtin_frame_address(0))) {}
     Polling(const Polling&) = delete;
     Polling& operator=(const Polling&) = delete;
     ~Polling() {

@@ -6,7 +6,7 @@
 namespace palmette::matrix {
 namespace {
 
-constinit thread_local bool inside = false;
+constinit thread_local base::OuterCalls outer_calls;
 
 /// Whose ranks a communicator's destinations are. The caller frees it.
 MPI_Group destinations_group(MPI_Comm comm) {
@@ -179,12 +179,12 @@ void Counters::forget(MPI_Request request) {
     persistent_.erase(request);
 }
 
-Outermost::Outermost() : entered_(Counters::any() && !inside), counts_(entered_ && Counters::instance().counting()) {
-    if (entered_) inside = true;
-}
+Outermost::Outermost(const void* return_address, const void* frame)
+    : place_(Counters::any() ? outer_calls.begin(return_address, frame) : base::OuterCalls::Place()),
+      counts_(place_ && Counters::instance().counting()) {}
 
 Outermost::~Outermost() {
-    if (entered_) inside = false;
+    if (place_) outer_calls.end(place_);
 }
 
 }  // namespace palmette::matrix

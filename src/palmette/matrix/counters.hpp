@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/base/outer_calls.hpp"
 #include "palmette/matrix/blocks.hpp"
 
 namespace palmette::matrix {
@@ -86,18 +87,18 @@ class Counters {
     int keyval_ = MPI_KEYVAL_INVALID;
 };
 
-/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may implement one
-/// function by another.
+/// True for the outermost call of the program's on this stack, while messages are counted: an MPI may implement one
+/// function by another. In the function that the program calls, with its return address and frame address.
 class Outermost {
   public:
-    Outermost();
+    Outermost(const void* return_address, const void* frame);
     Outermost(const Outermost&) = delete;
     Outermost& operator=(const Outermost&) = delete;
     ~Outermost();
     explicit operator bool() const { return counts_; }
 
   private:
-    bool entered_;
+    base::OuterCalls::Place place_;
     bool counts_;
 };
 

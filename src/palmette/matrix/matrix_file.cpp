@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "palmette/base/shell.hpp"
+
 /// The interposing library looks for it, to report where PALMETTE_MATRIX is set and no library counts.
 extern "C" __attribute__((visibility("default"))) const char palmette_counts_messages = 1;
 
@@ -159,7 +161,7 @@ void print_summary(const std::string& path, int error, const Header& total) {
     if (total.one_sided > 0)
         std::fprintf(stderr, "  not among them: %llu one-sided calls\n",
                      static_cast<unsigned long long>(total.one_sided));
-    std::fprintf(stderr, "  next: palmette map --matrix %s --topology FILE\n", path.c_str());
+    std::fprintf(stderr, "  next: palmette map --matrix %s --topology FILE\n", base::shell_word(path).c_str());
 }
 
 }  // namespace

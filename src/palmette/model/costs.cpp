@@ -31,6 +31,18 @@ MessageCosts message_costs(const LevelCosts& known, double latency_s, double ove
     return out;
 }
 
+/// Assumed costs of messages between nodes under one switch, by the kind of network that the rate of its links tells.
+struct Network {
+    double latency_s, overhead_s;
+};
+
+Network assumed_network(const Job& job) {
+    const double rate = job.nodes().slowest_edge_bytes_per_s;
+    if (rate <= 0 || rate > assumed::tcp_up_to_bytes_per_s) return {assumed::node_latency_s, assumed::overhead_s};
+    const bool slow = rate <= assumed::slow_tcp_up_to_bytes_per_s;
+    return {slow ? assumed::slow_tcp_latency_s : assumed::tcp_latency_s, assumed::tcp_overhead_s};
+}
+
 }  // namespace
 
 const char* name_of(Provenance provenance) {
@@ -60,11 +72,11 @@ Costs Costs::of(const Job& job) {
     put_inside(job.levels().size(), job.inside());
     for (std::size_t l = job.levels().size(); l-- > node + 1;) put_inside(l, job.levels()[l].costs);
     inner_latency_s = 0;
+    const Network network = assumed_network(job);
     for (std::size_t l = node + 1; l-- > 0;) {
         const double further = assumed::further_latency_s * static_cast<double>(node - l);
-        out.levels[l] =
-            message_costs(job.levels()[l].costs, std::max(assumed::node_latency_s + further, inner_latency_s),
-                          assumed::overhead_s, stream);
+        out.levels[l] = message_costs(job.levels()[l].costs, std::max(network.latency_s + further, inner_latency_s),
+                                      network.overhead_s, stream);
         inner_latency_s = out.levels[l].latency_s.value;
     }
     out.unknown_node_edge_bytes_per_s = out.levels[node].stream_bytes_per_s.value;

@@ -40,11 +40,17 @@ struct MessageCosts {
 /// Inter-node latencies are about those that Kandalla et al. (IPDPS 2010) measured on an InfiniBand cluster: 2.04 us
 /// under one switch, 2.45 us over three hops and 2.85 us over five. The rest are orders of magnitude of current
 /// servers, chosen and not measured: a 100 Gbit/s NIC, one core that copies 5 GB/s through shared memory and reduces
-/// half as much.
+/// half as much. Links of at most 10 Gbit/s are taken for Ethernet with TCP, whose messages pass the kernel at both
+/// ends: some 15 us, and 40 us on links of at most 1 Gbit/s.
 namespace assumed {
 inline constexpr double node_latency_s = 2.0e-6;
 inline constexpr double further_latency_s = 0.4e-6;  ///< for each level above
 inline constexpr double overhead_s = 0.3e-6;
+inline constexpr double tcp_up_to_bytes_per_s = 1.25e9;
+inline constexpr double tcp_latency_s = 15e-6;
+inline constexpr double tcp_overhead_s = 3e-6;
+inline constexpr double slow_tcp_up_to_bytes_per_s = 0.125e9;
+inline constexpr double slow_tcp_latency_s = 40e-6;
 inline constexpr double node_stream_bytes_per_s = 12e9;
 inline constexpr double inside_latency_s = 0.5e-6;
 inline constexpr double inside_overhead_s = 0.2e-6;

@@ -12,43 +12,21 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/mpi/objects.hpp"
+#include "palmette/mpi/offers.hpp"
+
 namespace palmette::mpi {
 
 #if defined(PALMETTE_ABI_SMPI)
 
 void* next(const char* name) { return dlsym(RTLD_NEXT, name); }
-void* first(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 void* find(const char* name) { return dlsym(RTLD_DEFAULT, name); }
-Abi abi_of_process() { return Abi::mpich; }
 
 #else
 
 constinit std::atomic<Found> found{Found::not_yet};
 
 namespace {
-
-enum class Kind : std::uint8_t { none, mpich, ompi, standard, unknown };
-
-#if defined(PALMETTE_ABI_OMPI)
-constexpr Kind our_kind = Kind::ompi;
-#elif defined(PALMETTE_ABI_STANDARD)
-constexpr Kind our_kind = Kind::standard;
-#else
-constexpr Kind our_kind = Kind::mpich;
-#endif
-
-/// The name that a library gives itself: the file's may be any link to it.
-std::string_view own_name(const link_map* object) {
-    const char* strings = nullptr;
-    const ElfW(Dyn)* name = nullptr;
-    for (const ElfW(Dyn)* entry = object->l_ld; entry && entry->d_tag != DT_NULL; ++entry) {
-        if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_SONAME) name = entry;
-    }
-    // The loader of glibc has made the address absolute, others leave it relative to where the object lies.
-    if (strings && strings < reinterpret_cast<const char*>(object->l_addr)) strings += object->l_addr;
-    return strings && name ? strings + name->d_un.d_val : std::string_view();
-}
 
 constexpr const char* name_of(Kind kind) {
     switch (kind) {
@@ -61,21 +39,6 @@ constexpr const char* name_of(Kind kind) {
         default:
             return "";
     }
-}
-
-/// Classified as in palmette.mpi.abi: Cray and others name MPICH's library after the compiler that made it, Debian
-/// after MPICH.
-Kind kind_of(std::string_view name) {
-    const auto ends = [&](std::string_view tail) { return name.ends_with(tail); };
-    if (!name.starts_with("libmpi")) return Kind::none;
-    const std::string_view rest = name.substr(6);
-    if (rest.starts_with("_abi.so")) return Kind::standard;
-    if (rest == ".so.40") return Kind::ompi;
-    if (rest == ".so.12" || rest == "ch.so.12") return Kind::mpich;
-    for (const std::string_view by : {"_cray", "_gnu", "_intel", "_nvidia", "_amd", "_aocc", "_pgi"})
-        if (rest.starts_with(by) && ends(".so.12")) return Kind::mpich;
-    if (rest.starts_with(".so") || rest.starts_with("ch.so")) return Kind::unknown;
-    return Kind::none;
 }
 
 /// An object of this process, kept loaded as long as this lives.
@@ -129,7 +92,7 @@ std::vector<Library> loaded_mpis() {
         if (path.find("libmpi") == std::string::npos) continue;
         Object object(path.c_str());
         const link_map* map = object.map();
-        const Kind kind = map ? kind_of(own_name(map)) : Kind::none;
+        const Kind kind = map ? kind_of(Symbols(map->l_addr, map->l_ld).own_name()) : Kind::none;
         if (kind != Kind::none && object.symbol("PMPI_Init")) mpis.push_back({std::move(object), kind});
     }
     return mpis;
@@ -157,7 +120,6 @@ Library* chosen(std::vector<Library>& mpis, const void* caller) {
 
 /// Set once with `found`. Never closed: our table points into it.
 constinit void* library = nullptr;
-constinit Kind kind_of_library = our_kind;
 
 /// What the program as a whole sees comes first: a program that isn't position-independent has variables of the MPI in
 /// itself.
@@ -182,21 +144,18 @@ Found locate(const void* caller) {
     Found result = Found::other;
     if (mpi->kind != our_kind && on_other_abi) on_other_abi(name_of(mpi->kind), mpi->object.map()->l_name);
     library = mpi->object.release();
-    kind_of_library = mpi->kind;
     if (mpi->kind == our_kind) {
         void** place = symbol_places();
         for (const char* name : symbol_names()) *place++ = in_scope_or_library(name);
         result = Found::ours;
     }
     found.store(result, std::memory_order_release);
+    settle_offers(result);
     return result;
 }
 
-Abi abi_of_process() {
-    return kind_of_library == Kind::ompi ? Abi::ompi : kind_of_library == Kind::standard ? Abi::standard : Abi::mpich;
-}
-
 void look_at_load() {
+    begin_offers();
     if (dlsym(RTLD_DEFAULT, "PMPI_Init")) locate(nullptr);
 }
 
@@ -204,8 +163,6 @@ void* next(const char* name) {
     void* symbol = dlsym(RTLD_NEXT, name);
     return symbol || !library ? symbol : dlsym(library, name);
 }
-
-void* first(const char* name) { return in_scope_or_library(name); }
 
 void* find(const char* name) {
     void* symbol = nullptr;

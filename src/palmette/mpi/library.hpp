@@ -50,9 +50,6 @@ __attribute__((weak)) void on_other_abi(const char* abi, const char* path);
 /// there is none.
 void* next(const char* name);
 
-/// The same, but the first that the program would find, which may be this library's own.
-void* first(const char* name);
-
 /// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where there
 /// is none.
 void* find(const char* name);
@@ -61,20 +58,6 @@ void* find(const char* name);
 /// that was opened. At most `places.size()`; returns
 /// how many.
 std::size_t find_all(const char* name, std::span<void*> places);
-
-/// Narrows a list of 64-bit numbers, one for each rank of a communicator of any ABI, to int. The lifetime of the result
-/// is some thousand further calls, since operations in the background may read it; null stays null.
-std::uintptr_t narrowed(std::uintptr_t list, std::uintptr_t comm);
-
-/// The ABI of the process's MPI.
-enum class Abi : std::uint8_t { mpich, ompi, standard };
-Abi abi_of_process();
-
-/// Whether `name` is a function of MPI 4.1 that queries the status of several requests. An older MPI lacks them, while
-/// a program that checks for their presence finds ours.
-bool is_get_status_of_several(const char* name);
-/// Emulates it by querying one request after the other. `words`: the arguments as passed.
-int get_status_of_several(const char* name, std::span<const std::uintptr_t> words);
 
 /// Whether this process is the first of its job, by its launcher's environment variables: where MPI can't be queried,
 /// only it prints warnings.

@@ -16,6 +16,14 @@ inline void relax() {
 #endif
 }
 
+/// Takes the place of pauses where no time passes while a rank polls: in simulations.
+class Pauses {
+  public:
+    virtual ~Pauses() = default;
+    /// Waits until a flag that this rank polls may have changed. True: the caller should then progress the MPI.
+    virtual bool pause() = 0;
+};
+
 /// Spins where each rank has a core, yields where the node is oversubscribed, and sleeps in a long wait.
 /// Oversubscription is known from the counts or detected while waiting: a yield that takes long shows that others run
 /// on this core. Keep one per communicator, so that what it learned is kept.
@@ -26,12 +34,16 @@ class SpinWait {
   public:
     /// `ranks` of the job on this node, and the `cores` that any of them may run on.
     SpinWait(int ranks, int cores) : enough_cores_(ranks <= cores) {}
+    /// `pauses` must outlive it.
+    explicit SpinWait(Pauses& pauses) : pauses_(&pauses) {}
 
     /// Resets the backoff for a new wait. (Without it, the next wait counts as part of the last one and sleeps sooner.)
     void reset() { polls_ = yields_ = 0; }
 
     /// To be called after each unsuccessful poll. True every few microseconds: the caller should then progress the MPI.
     bool pause() {
+        if (pauses_) [[unlikely]]
+            return pauses_->pause();
         ++polls_;
         if (backoff_.oversubscribed() || !enough_cores_ || polls_ % spins_between_yields == 0) return yield_or_sleep();
         relax();
@@ -47,7 +59,8 @@ class SpinWait {
 
     bool yield_or_sleep();
 
-    bool enough_cores_;
+    Pauses* pauses_ = nullptr;
+    bool enough_cores_ = true;
     YieldBackoff backoff_;
     std::uint32_t polls_ = 0;                  ///< unsuccessful ones of this wait
     std::uint32_t yields_ = 0;                 ///< of this wait

@@ -16,8 +16,16 @@ class Call {
         ThreadState* thread = thread_state;
         if (!thread || thread->owner != current) [[unlikely]]
             thread = current->join_thread();
-        thread_ = thread;
-        if (thread->depth++ > 0) return;
+        first_ = thread;
+        place_ = thread->calls.begin(
+            return_address, frame, [&](std::uint32_t slot) { end_left(*current, *current->state_at(*thread, slot)); });
+        if (!place_) [[unlikely]] {
+            current->count_nested(*thread, return_address);
+            return;
+        }
+        if (place_.slot != 0) [[unlikely]]
+            thread = current->state_at(*thread, place_.slot);
+        first_->serving = thread_ = thread;
         if (!thread->entry) [[unlikely]] {
             current->count_threadless();
             return;
@@ -25,17 +33,24 @@ class Call {
         recorder_ = current;
         function_ = function;
         thread->plan = 0;
-        if (current->with_paths()) path_ = thread->paths.find(current->paths(), return_address, frame);
+        if (!current->with_paths()) return;
+        const PathTable::Found found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
+        path_ = found.number;
+        first_->calls.ends_at(place_, found.bottom);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() {
+        if (!place_ || !first_->calls.holds(place_)) return;
         if (recorder_) end();
-        if (thread_) --thread_->depth;
+        first_->calls.end(place_);
     }
 
-    /// Whether it is the outermost call, and recorded.
-    explicit operator bool() const { return recorder_ != nullptr; }
+    /// Whether it is the outermost call on its stack, and recorded; not any more once it was taken to be left.
+    explicit operator bool() const { return recorder_ != nullptr && first_->calls.holds(place_); }
+
+    /// The call that `thread` has begun has ended without returning: nobody knows when.
+    static void end_left(Recorder& current, ThreadState& thread);
 
     void on(MPI_Comm comm) { communicator_ = recorder_->communicator(comm, *thread_); }
     void collective() { instance_ = recorder_->next_instance(communicator_); }
@@ -218,6 +233,9 @@ class Call {
     }
 
   private:
+    /// For `end_left`.
+    Call(Recorder& current, ThreadState& thread) : recorder_(&current), thread_(&thread) {}
+
     static constexpr int nobody = -1, any_source = -2;
     static constexpr std::uint64_t clock_interval = std::uint64_t{1} << 28;  ///< ticks: about a tenth of a second
 
@@ -279,7 +297,9 @@ class Call {
              std::uint64_t instance, bool is_request);
 
     Recorder* recorder_ = nullptr;
-    ThreadState* thread_ = nullptr;
+    ThreadState* first_ = nullptr;   ///< the thread's first state
+    ThreadState* thread_ = nullptr;  ///< that of the stack that the call is on
+    base::OuterCalls::Place place_;
     std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
     MPI_Request request_{};
     trace::RequestEntry* freed_ = nullptr;

@@ -1,4 +1,5 @@
 // MPI_Pcontrol: the program switches recording off and on.
+#include "palmette/mpi/offers.hpp"
 #include "palmette/record/wrapping.hpp"
 
 namespace palmette::record {
@@ -33,3 +34,6 @@ void entry_mpi_pcontrol_(Word level) {
         palmette::record::control(*reinterpret_cast<const int*>(level));
     pass_on(level);
 }
+
+PALMETTE_OFFER(MPI_Pcontrol)
+PALMETTE_OFFER(mpi_pcontrol_)

@@ -1,29 +1,26 @@
 #include "palmette/record/recorder.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include <string_view>
 
+#include "palmette/base/shell.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
+#include "palmette/record/life.hpp"
 #include "palmette/record/node_file.hpp"
 
 namespace palmette::record {
 
-#if !defined(PALMETTE_ABI_SMPI)
-std::int64_t clock_shift_ns = 0;
-#endif
 constinit std::atomic<std::uint64_t> freed_types{1};
 constinit std::atomic<Recorder*> recorder{nullptr};
 constinit std::atomic<Recorder*> active{nullptr};
@@ -31,19 +28,6 @@ constinit std::atomic<Recorder*> active{nullptr};
 constinit thread_local ThreadState* thread_state = nullptr;
 #else
 constinit thread_local ThreadState* thread_state __attribute__((tls_model("initial-exec"))) = nullptr;
-#endif
-
-#if defined(__x86_64__) && !defined(PALMETTE_ABI_SMPI)
-namespace {
-bool has_invariant_counter() {
-    unsigned a = 0;
-    unsigned b = 0;
-    unsigned c = 0;
-    unsigned d = 0;
-    return __get_cpuid(0x80000007U, &a, &b, &c, &d) != 0 && (d & (1U << 8U)) != 0;
-}
-}  // namespace
-bool ticks_are_tsc = has_invariant_counter();
 #endif
 
 namespace {
@@ -60,7 +44,20 @@ constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
 
 void complain(const std::string& what, int error) {
-    std::fprintf(stderr, "palmette: %s: %s; nothing is recorded by this process\n", what.c_str(), std::strerror(error));
+    if (!speaks_for_node()) return;
+    const bool by_file_system = error == ENODEV || error == ENOSYS || error == EOPNOTSUPP || error == EINVAL;
+    std::fprintf(stderr, "palmette: %s: %s; nothing is recorded on %s: name another folder%s\n", what.c_str(),
+                 std::strerror(error), host_name().c_str(),
+                 by_file_system ? ", on a file system that processes can share files' pages of, such as /tmp" : "");
+}
+
+/// Whether a module belongs to an MPI, whose calls inside of a call are its own.
+bool is_of_mpi(std::string_view path) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    constexpr std::array<std::string_view, 7> beginnings{"libmpi", "libpmpi",  "libopen-", "libpalmette_",
+                                                         "mca_",   "libromio", "libucc"};
+    return std::any_of(beginnings.begin(), beginnings.end(),
+                       [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
 /// Tables one after the other, each on a page of its own.
@@ -100,15 +97,17 @@ void Recorder::start() {
     active.store(made, std::memory_order_release);
     if (simulated) return;
     made->measure_cost();
-    // A child shares the mapping: what it calls isn't the parent's.
+    // A child has no such mapping: what it calls isn't the parent's, nor are calls that it returns from.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
         active.store(nullptr, std::memory_order_release);
         recorder.store(nullptr, std::memory_order_release);
+        if (thread_state) thread_state->calls.forget_all();
     });
     (void)registered;
 }
 
 bool Recorder::open(const std::string& folder, bool records_calls) {
+    choose_clock();
     records_calls_ = records_calls;
     folder_ = folder;
     with_paths_ = setting("PALMETTE_CALL_PATHS") != "0";
@@ -142,28 +141,29 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
 
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
-    const std::string path = folder + "/" + host_name() + ".palmette";
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) {
+    const std::uint64_t bytes = layout.section_bytes();
+    std::string path;
+    MappedSection made;
+    for (const std::string& name : names_of_node()) {
+        path = folder + "/" + name + ".palmette";
+        made = map_section(path, bytes);
+        if (made.memory || errno != EXDEV) break;
+    }
+    if (!made.memory) {
         complain(path, errno);
         return false;
     }
-    const std::uint64_t bytes = layout.section_bytes();
-    const std::uint64_t offset = claim_section(file, bytes);
-    void* const memory =
-        offset == 0 ? MAP_FAILED
-                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
-    const int error = errno;
-    ::close(file);
-    if (memory == MAP_FAILED) {
-        complain(path, error);
-        return false;
-    }
-    leads_node_ = offset == trace::section_alignment;
-    section_ = new (memory) trace::SectionHeader{};
+    leads_node_ = made.is_first;
+    section_ = new (made.memory) trace::SectionHeader{};
     trace::SectionHeader& section = *section_;
     section.bytes = bytes;
     section.pid = simulated ? 0 : getpid();
+    section.pid_namespace = simulated ? 0 : pid_namespace();
+    if (!simulated) {
+        // A child's calls aren't recorded here.
+        madvise(made.memory, bytes, MADV_DONTFORK);
+        begin_life(section.life);
+    }
     section.rank.store(-1);
     section.ticks_are_tsc = ticks_are_tsc ? 1 : 0;
     section.records_calls = records_calls ? 1 : 0;
@@ -194,9 +194,11 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     plans_ = table<trace::PlanEntry>(section.plans);
     paths_.attach(section);
     requests_.attach(section);
+    begin_node_time();
+    section.node_offset_ns.store(node_offset_ns);
     const BothClocks first = read_both_clocks();
     section.first.ticks.store(first.ticks);
-    section.first.real_ns.store(first.real_ns);
+    section.first.monotonic_ns.store(first.monotonic_ns);
     update_clock();
     // Last: who reads takes what begins so.
     std::atomic_thread_fence(std::memory_order_release);
@@ -235,6 +237,7 @@ void Recorder::measure_cost() {
     }
     section_->unwound_calls.store(0);
     section_->unwinding_ticks.store(0);
+    section_->unpathed_calls.store(0);
     if (thread_state && thread_state->entry) {
         thread_state->recorded = 0;
         thread_state->entry->recorded.store(0);
@@ -285,12 +288,11 @@ void Recorder::pretend_clock([[maybe_unused]] int rank) {
     for (int r = 0; *at != 0; ++r) {
         char* end = nullptr;
         const long long shift = std::strtoll(at, &end, 10);
-        if (r == rank) clock_shift_ns = shift;
+        if (r == rank) node_offset_ns += shift;
         at = *end == ',' ? end + 1 : end;
         if (at == shifts.c_str()) return;
     }
-    section_->first.real_ns.fetch_add(clock_shift_ns);
-    update_clock();
+    section_->node_offset_ns.store(node_offset_ns);
 #endif
 }
 
@@ -299,7 +301,7 @@ void Recorder::keep(trace::SyncPoint& point, const std::optional<ClockOffset>& f
     point.offset_ns.store(found->offset_ns);
     point.error_ns.store(found->error_ns);
     // Last: who reads takes the point where it is known when it was.
-    point.real_ns.store(real_now_ns(), std::memory_order_release);
+    point.real_ns.store(node_now_ns(), std::memory_order_release);
 }
 
 void Recorder::session(int change) {
@@ -316,12 +318,13 @@ void Recorder::tell_next() const {
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) return;  // whoever spawned these ranks tells it
     std::fprintf(stderr, "palmette run: recorded in %s\n  next: palmette %s %s\n", folder_.c_str(),
-                 records_calls_ ? "report" : "top --calls", folder_.c_str());
+                 records_calls_ ? "report" : "top --calls", base::shell_word(folder_).c_str());
 #endif
 }
 
 void Recorder::stop() {
     update_clock();
+    if (ticks_are_tsc && !counter_is_trusted()) section_->counter_distrusted.store(1);
     active.store(nullptr, std::memory_order_release);
     recorder.store(nullptr, std::memory_order_release);
     section_->state.store(trace::State::finalized, std::memory_order_release);
@@ -332,17 +335,38 @@ ThreadState* Recorder::join_thread() {
     ThreadState* thread = thread_state;
     if (!thread) thread_state = thread = new ThreadState;
     thread->owner = this;
-    thread->entry = nullptr;
-    thread->ring = nullptr;
-    thread->last_generation = 0;
+    thread->next_stack = nullptr;
     if (!simulated) pthread_setspecific(key_, thread);
+    take_entry(*thread);
+    return thread;
+}
+
+ThreadState* Recorder::state_at(ThreadState& first, std::uint32_t slot) {
+    ThreadState* thread = &first;
+    for (std::uint32_t i = 0; i < slot; ++i) {
+        if (!thread->next_stack) {
+            auto made = std::make_unique<ThreadState>();
+            made->owner = this;
+            const std::lock_guard lock(mutex_);
+            take_entry(*made);
+            thread->next_stack = std::move(made);
+        }
+        thread = thread->next_stack.get();
+    }
+    return thread;
+}
+
+void Recorder::take_entry(ThreadState& thread) {
+    thread.entry = nullptr;
+    thread.ring = nullptr;
+    thread.last_generation = 0;
     std::uint32_t index = section_->threads.count.load(std::memory_order_relaxed);
     const bool again = !free_threads_.empty();
     if (again) {
         index = free_threads_.back();
         free_threads_.pop_back();
     }
-    if (index >= section_->threads.capacity) return thread;
+    if (index >= section_->threads.capacity) return;
     trace::ThreadEntry& entry = table<trace::ThreadEntry>(section_->threads)[index];
     entry.thread_id = simulated ? 1 : syscall(SYS_gettid);
     // Half of the ring for the first thread, half of the rest for the second, and so on.
@@ -350,23 +374,63 @@ ThreadState* Recorder::join_thread() {
     if (records_calls_ && capacity >= 64) {
         entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);
         entry.ring_capacity = capacity;
-        thread->ring = table<trace::Record>(section_->ring) + entry.ring_first;
-        thread->mask = capacity - 1;
+        thread.ring = table<trace::Record>(section_->ring) + entry.ring_first;
+        thread.mask = capacity - 1;
     }
-    thread->recorded = entry.recorded.load(std::memory_order_relaxed);
-    thread->entry = &entry;
-    thread->number = index + 1;
+    thread.recorded = entry.recorded.load(std::memory_order_relaxed);
+    thread.entry = &entry;
+    thread.number = index + 1;
     if (!again) section_->threads.count.store(index + 1, std::memory_order_release);
-    return thread;
+}
+
+void Recorder::give_back_entry(ThreadState& thread) {
+    if (thread.owner == this && thread.entry)
+        free_threads_.push_back(
+            static_cast<std::uint32_t>(thread.entry - table<trace::ThreadEntry>(section_->threads)));
 }
 
 void Recorder::leave_thread(ThreadState& thread) {
     const std::lock_guard lock(mutex_);
-    if (thread.owner == this && thread.entry)
-        free_threads_.push_back(
-            static_cast<std::uint32_t>(thread.entry - table<trace::ThreadEntry>(section_->threads)));
+    // A call that a jump has left; one on a coroutine's stack may go on in another thread, and then finds that it has
+    // ended.
+    end_life(section_->life);  // if this thread holds it: the process goes on
+    const bool kept = thread.calls.any();
+    std::uint32_t slot = 0;
+    for (ThreadState* one = &thread; one; one = one->next_stack.get(), ++slot) {
+        if (thread.calls.any(slot)) Call::end_left(*this, *one);
+        give_back_entry(*one);
+    }
+    thread.calls.forget_all();
     thread_state = nullptr;
-    delete &thread;
+    if (!kept) delete &thread;
+}
+
+void Call::end_left(Recorder& current, ThreadState& thread) {
+    if (!thread.entry) return;
+    for (std::size_t i = 0; i < thread.waited_count; ++i)
+        if (thread.waited[i]) thread.waited[i]->waited_by.store(0, std::memory_order_relaxed);
+    thread.waited_count = 0;
+    trace::OpenCall& open = thread.entry->open;
+    const std::uint64_t begun = open.ticks.load(std::memory_order_relaxed);
+    if (begun == 0) return;
+    const std::uint16_t function = open.function.load(std::memory_order_relaxed);
+    // Mostly an error handler has jumped: of a call that was refused, or of a receive that got too much.
+    const bool received = function < function_count && std::strstr(function_names[function], "ecv") != nullptr;
+    Call call(current, thread);
+    call.add(begun, begun, function, open.communicator.load(std::memory_order_relaxed),
+             open.path.load(std::memory_order_relaxed), 0, received ? open.bytes.load(std::memory_order_relaxed) : 0,
+             received ? open.peer.load(std::memory_order_relaxed) : -1, open.tag.load(std::memory_order_relaxed),
+             open.instance.load(std::memory_order_relaxed), false);
+    open.ticks.store(0, std::memory_order_release);
+    current.count_left();
+}
+
+void Recorder::count_nested(ThreadState& thread, const void* return_address) {
+    if (thread.nested_from != return_address) {
+        thread.nested_from = return_address;
+        thread.nested_is_programs = !is_of_mpi(base::module_path_of(reinterpret_cast<std::uintptr_t>(return_address)));
+    }
+    if (thread.nested_is_programs) section_->nested_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 trace::Aggregate& Recorder::coarse_aggregate(std::uint64_t key) {
@@ -416,7 +480,7 @@ void Recorder::update_clock() {
     if (updating_clock_.test_and_set(std::memory_order_acquire)) return;
     const BothClocks last = read_both_clocks();
     section_->last.ticks.store(last.ticks, std::memory_order_relaxed);
-    section_->last.real_ns.store(last.real_ns, std::memory_order_release);
+    section_->last.monotonic_ns.store(last.monotonic_ns, std::memory_order_release);
     updating_clock_.clear(std::memory_order_release);
 }
 

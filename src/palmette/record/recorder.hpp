@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "palmette/base/outer_calls.hpp"
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/requests.hpp"
@@ -31,11 +32,17 @@ extern constinit std::atomic<Recorder*> recorder;
 /// The same, but null while the program has switched recording off by MPI_Pcontrol(0).
 extern constinit std::atomic<Recorder*> active;
 
-/// What a thread needs at each call. Made at its first one.
+/// What a thread needs at each call. Made at its first one. Calls on other stacks of the thread (coroutines'), begun
+/// while one of its calls hasn't returned, are those of threads of their own here.
 struct ThreadState {
-    int depth = 0;  ///< calls inside of the outermost one: of Fortran's layer, of I/O libraries, of the MPI
     Recorder* owner = nullptr;
-    trace::ThreadEntry* entry = nullptr;  ///< null: no place for another thread, whose calls aren't recorded
+    base::OuterCalls calls;                   ///< of the thread's first state: those that haven't returned
+    std::unique_ptr<ThreadState> next_stack;  ///< its other states, one after the other, by slot of `calls`
+    ThreadState* serving = nullptr;           ///< of the first state: the one that has begun a call last
+    std::uint64_t unloads = 0;                ///< when its walk was last known to be right
+    const void* nested_from = nullptr;        ///< where the last call inside of another one came from,
+    bool nested_is_programs = false;          ///< and whether that is the program
+    trace::ThreadEntry* entry = nullptr;      ///< null: no place for another thread, whose calls aren't recorded
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
     std::uint64_t recorded = 0;
@@ -51,7 +58,18 @@ struct ThreadState {
     MPI_Datatype last_type = MPI_DATATYPE_NULL;
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
-    CallPathCache paths;
+
+    /// Of the thread that has this first state.
+    base::StackWalk& walk() {
+#if defined(PALMETTE_ABI_SMPI)
+        // All ranks are on one thread, each with its own copy of this library: too many for keys of threads.
+        if (!own_walk) own_walk = std::make_unique<base::StackWalk>();
+        return *own_walk;
+#else
+        return base::StackWalk::own();
+#endif
+    }
+    std::unique_ptr<base::StackWalk> own_walk;
 
     void wait_for(std::size_t count) {
         if (count > waited_capacity) {
@@ -91,6 +109,11 @@ class Recorder {
     void stop();
 
     ThreadState* join_thread();
+    /// The state for a call on another stack than the thread's first one.
+    ThreadState* state_at(ThreadState& first, std::uint32_t slot);
+    /// A call inside of another one, of the program's (a callback) or of the MPI's own.
+    void count_nested(ThreadState& thread, const void* return_address);
+    void count_left() { section_->left_calls.fetch_add(1, std::memory_order_relaxed); }
     /// A thread ends: the next one takes its entry and its part of the ring.
     void leave_thread(ThreadState& thread);
     void count_threadless() { section_->threadless_calls.fetch_add(1, std::memory_order_relaxed); }
@@ -189,6 +212,8 @@ class Recorder {
     std::uint16_t find_communicator(MPI_Comm comm, ThreadState& thread);
     std::uint16_t add_communicator(MPI_Comm comm, std::uint64_t id);
     std::uint64_t leader(MPI_Comm comm) const;
+    void take_entry(ThreadState& thread);
+    void give_back_entry(ThreadState& thread);
     static std::uint64_t own_id(int rank);  ///< of MPI_COMM_SELF
     template <class Entry>
     Entry* table(const trace::Table& where) {

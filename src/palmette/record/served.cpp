@@ -54,13 +54,13 @@ std::uint32_t palmette_record_add_plan(const palmette::trace::ServedPlan* plan) 
 void palmette_record_serve_by(std::uint32_t plan) {
     palmette::record::Recorder* const current = palmette::record::active.load(std::memory_order_acquire);
     // Progress that a call makes may serve another one, which the program began earlier: the outermost is what counts.
-    if (!current || !thread_state || thread_state->owner != current) return;
+    if (!current || !thread_state || thread_state->owner != current || !thread_state->serving) return;
     if (plan == 0) current->count_unplanned();
-    thread_state->plan = plan;
+    thread_state->serving->plan = plan;
 }
 
 void palmette_record_left_to_mpi() {
-    if (thread_state) thread_state->plan = 0;
+    if (thread_state && thread_state->serving) thread_state->serving->plan = 0;
 }
 
 void palmette_record_add_sends(std::uint32_t plan, const palmette::trace::PlanSend* sends, std::size_t count) {

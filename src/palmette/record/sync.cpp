@@ -69,9 +69,9 @@ std::optional<ClockOffset> ask(Bounded& messages, int upper) {
     for (int i = 0; i < rounds; ++i) {
         Reply reply{};
         const long long ping = i;
-        const std::int64_t sent = real_now_ns();
+        const std::int64_t sent = node_now_ns();
         if (!messages.send(&ping, 1, upper) || !messages.receive(reply.data(), reply_words, upper)) return std::nullopt;
-        const std::int64_t received = real_now_ns();
+        const std::int64_t received = node_now_ns();
         if (reply[0] != i || reply[3] < 0 || received - sent >= quickest) continue;
         quickest = received - sent;
         best = ClockOffset{reply[1] - (sent + quickest / 2) + reply[2], reply[3] + (quickest + 1) / 2};
@@ -83,7 +83,7 @@ void answer(Bounded& messages, int lower, const std::optional<ClockOffset>& own)
     for (int i = 0; i < rounds; ++i) {
         long long ping = 0;
         if (!messages.receive(&ping, 1, lower)) return;
-        const Reply reply{ping, real_now_ns(), own ? own->offset_ns : 0, own ? own->error_ns : -1};
+        const Reply reply{ping, node_now_ns(), own ? own->offset_ns : 0, own ? own->error_ns : -1};
         if (!messages.send(reply.data(), reply_words, lower)) return;
     }
 }

@@ -14,11 +14,15 @@ Row unpacked(const StoredRow& stored) {
     row.max_ranks = stored.max_ranks;
     row.min_nodes = stored.min_nodes;
     row.max_nodes = stored.max_nodes;
+    row.min_ranks_per_node = stored.min_ranks_per_node;
+    row.max_ranks_per_node = stored.max_ranks_per_node;
     row.min_switches = stored.min_switches;
     row.max_switches = stored.max_switches;
     row.even_switches = stored.even_switches;
     row.min_latency_s = stored.min_latency_s;
     row.max_latency_s = stored.max_latency_s;
+    row.min_rate = stored.min_rate;
+    row.max_rate = stored.max_rate;
     row.min_load = stored.min_load;
     row.mpi = stored.mpi;
     row.scattered = stored.scattered;

@@ -36,6 +36,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "leaders:leaders=4,between=bruck,inside=binomial",
                     "leaders:leaders=4,between=ring,inside=linear",
                     "locality_bruck",
+                    "locality_bruck:inside=shared",
                     "recursive_doubling",
                     "bruck",
                     "bruck:radix=4",
@@ -58,6 +59,11 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=32K",
+                    "by_topology:node=shared,top=linear",
+                    "by_topology:node=shared,top=k_nomial.4",
+                    "by_topology:node=shared,top=binomial,window=1",
+                    "by_topology:node=shared,leaf=chain,top=chain,segment=32K",
+                    "by_topology:node=shared,top=linear,segment=32K",
                     "k_nomial"};
         case Collective::reduce:
             return {"shared",
@@ -73,11 +79,17 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=32K",
-                    "k_nomial"};
+                    "by_topology:node=shared,top=linear",
+                    "by_topology:node=shared,top=k_nomial.4",
+                    "by_topology:node=shared,leaf=chain,top=chain,segment=32K",
+                    "k_nomial",
+                    "k_nomial:order=rank"};
         case Collective::allreduce:
             return {"shared",
                     "leaders:between=recursive_doubling,inside=linear",
                     "leaders:between=rabenseifner,inside=linear",
+                    "leaders:between=recursive_doubling,inside=shared",
+                    "leaders:between=rabenseifner,inside=shared",
                     "leaders:leaders=all,between=recursive_doubling,inside=shared",
                     "leaders:leaders=all,between=rabenseifner,inside=shared",
                     "leaders:leaders=all,between=recursive_doubling,inside=linear",
@@ -92,14 +104,26 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "ring:segment=32K",
                     "ring",
                     "recursive_doubling",
-                    "rabenseifner"};
+                    "rabenseifner",
+                    "recursive_doubling:order=rank"};
         case Collective::reduce_scatter:
-            return {"shared", "leaders:inside=linear", "ring:segment=32K", "ring:nested=no", "recursive_halving"};
+            return {"shared",
+                    "leaders:leaders=all,inside=shared",
+                    "leaders:inside=linear",
+                    "ring:segment=32K",
+                    "ring:nested=no",
+                    "recursive_halving"};
         case Collective::alltoall:
-            return {"shared",       "node_aware:inside=linear", "leaders:leaders=8", "linear", "bruck", "bruck:radix=4",
+            return {"shared",
+                    "node_aware:inside=linear",
+                    "node_aware:inside=shared",
+                    "leaders:leaders=8",
+                    "linear",
+                    "bruck",
+                    "bruck:radix=4",
                     "bruck:radix=8"};
         case Collective::barrier:
-            return {"shared", "leaders", "dissemination"};
+            return {"shared", "leaders", "dissemination:inside=shared", "dissemination"};
         case Collective::scan:
         case Collective::exscan:
             return {"shared", "recursive_doubling", "linear:segment=2K", "linear:segment=8K", "all"};
@@ -126,7 +150,6 @@ namespace {
 
 /// Latencies up to this value count as a low-latency network.
 constexpr double fast_s = 20e-6;
-constexpr double slow_link_bytes_per_s = 1e9;
 
 /// Formulas assume that the segments of a pipeline arrive one after the other. Where a rank's concurrent messages share
 /// a link fairly, they all complete together instead, and each hop takes the time of the whole vector (as in SimGrid;
@@ -138,33 +161,35 @@ bool pipelined(const Spec& spec) {
 }
 
 bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
-    if (job.nodes().groups.count() == 1) return true;
-    const model::CostValue& latency = costs.levels.front().latency_s;
-    if (latency.provenance != model::Provenance::assumed) return latency.value > fast_s;
-    // Latency is unknown: link capacity is a hint.
-    const double link = job.nodes().slowest_edge_bytes_per_s;
-    return link > 0 && link < slow_link_bytes_per_s;
+    // An unknown latency is assumed by the capacity of the links.
+    return job.nodes().groups.count() == 1 || costs.levels.front().latency_s.value > fast_s;
 }
 
 bool serves(const topology::Job& job, const plan::Request& request, const Spec& spec) {
-    return !collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
+    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+    // Without shared memory it would send messages instead, which another candidate does by its name.
+    if (!request.shared_memory && collectives::uses_node_memory(row, spec)) return false;
+    return !row.refuse(job, request, spec);
 }
 
 }  // namespace
 
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<Spec>& candidates) {
-    const model::Estimator estimate(job, model::Costs::of(job));
+    const model::Costs costs = model::Costs::of(job);
+    const bool pipelines = may_be_pipelined(job, costs);
+    const model::Estimator estimate(job, costs);
     std::vector<Estimated> out;
     for (const Spec& spec : candidates)
-        if (serves(job, request, spec))
+        if ((pipelines || !pipelined(spec)) && serves(job, request, spec))
             if (const auto seconds = estimate(request, spec)) out.push_back({spec, *seconds});
     std::stable_sort(out.begin(), out.end(),
                      [](const Estimated& a, const Estimated& b) { return a.seconds < b.seconds; });
     return out;
 }
 
-std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request) {
+std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
+                                       const std::vector<std::string>* lost) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
     const std::vector<Spec>& specs = candidates(request.collective);
@@ -175,6 +200,9 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     seconds.reserve(specs.size());
     for (const Spec& spec : specs)
         seconds.push_back(pipelines || !pipelined(spec) ? estimate(request, spec) : std::nullopt);
+    if (lost)
+        for (std::size_t i = 0; i < specs.size(); ++i)
+            if (std::ranges::find(*lost, specs[i].text()) != lost->end()) seconds[i].reset();
     while (true) {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; i < specs.size(); ++i)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "palmette/collectives/registry.hpp"
@@ -25,7 +26,8 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
                                      const std::vector<collectives::Spec>& candidates);
 
 /// The fastest of them, excluding pipelined algorithms on low-latency networks; nothing where none serves the request,
-/// or where ranks don't know each other's sizes.
-std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request);
+/// or where ranks don't know each other's sizes. `lost`: texts of candidates that are left out; null: none.
+std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
+                                       const std::vector<std::string>* lost = nullptr);
 
 }  // namespace palmette::select

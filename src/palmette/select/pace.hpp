@@ -1,15 +1,38 @@
-// Sampling rate of online A/B comparisons, bounded by an overhead budget.
+// How often calls are compared, bounded by an overhead budget.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "palmette/select/verdict.hpp"
 
 namespace palmette::select {
 
-/// Calls from a pair to the next one, so that `cost_s`, what the pair cost, is at most `share` of the time of the calls
-/// in between, each of which takes `ours_s` (above 0). Once the verdict is known, a tenth of the share is spent on
-/// verifying it.
-std::int64_t calls_to_next_pair(double cost_s, double ours_s, double share, Verdict verdict);
+/// When the next pair of calls of a kind is due.
+///
+/// Until a verdict, all pairs together may take as long, beyond the MPI alone, as `credit` calls of the MPI and a share
+/// of the time of all calls so far. After it, a tenth of the share is spent on verifying it, beyond the choice alone.
+/// Overheads are estimated by medians, so that one disturbed pair doesn't postpone the others.
+class Pace {
+  public:
+    /// A difference of 2 is seen by then (judge), also where synchronising takes as long as a call.
+    static constexpr double credit = 8;
+
+    /// `share`: above 0. `without_credit`: pairs wait until the share has paid for them.
+    Pace(double share, bool without_credit) : share_(share), credit_(without_credit ? 0 : credit) {}
+
+    /// A pair that took these times, above 0, and what was needed to synchronise it; the verdict after it. All the same
+    /// on all ranks.
+    void add(double ours_s, double mpi_s, double synchronising_s, Verdict verdict);
+
+    /// Calls to the next pair, at least 1, when `calls` have been made. A pair must have been added.
+    std::int64_t calls_to_next_pair(std::int64_t calls) const;
+
+  private:
+    double share_, credit_;
+    Verdict verdict_ = Verdict::open;
+    double pairs_ = 0;
+    std::vector<double> ours_, mpi_, synchronising_;  ///< of the last pairs
+};
 
 }  // namespace palmette::select

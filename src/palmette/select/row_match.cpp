@@ -35,6 +35,12 @@ std::string latency_limit(const Row& row, double latency_s) {
                latency_s > 0 ? cat(latency_s * 1e6) : "unknown");
 }
 
+std::string rate_limit(const Row& row, double rate) {
+    const bool slow = row.min_rate > 0 && rate < row.min_rate;
+    return cat("for links of ", base::format_rate(slow ? row.min_rate : row.max_rate), " and ", slow ? "more" : "less",
+               ", here it is ", rate > 0 ? base::format_rate(rate) : "unknown");
+}
+
 /// The first limit that fails, in the order in which a row is read: sizes first.
 std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, const Surroundings& around,
                           bool& measurable) {
@@ -45,6 +51,9 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
+    const std::int32_t per_node = job.nodes().groups.largest();
+    if (per_node < row.min_ranks_per_node || per_node > row.max_ranks_per_node)
+        return outside(per_node, row.min_ranks_per_node, row.max_ranks_per_node, "rank") + " a node";
     if (!fits_switches(row, job)) return outside(switch_count(job), row.min_switches, row.max_switches, "switch");
     if (row.even_switches && *row.even_switches != has_even_switches(job))
         return *row.even_switches ? "for switches with about as many ranks each"
@@ -53,6 +62,7 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
         measurable = slowest_latency(job) <= 0;
         return latency_limit(row, slowest_latency(job));
     }
+    if (!fits_rate(row, job)) return rate_limit(row, job.nodes().slowest_edge_bytes_per_s);
     if (row.min_load > 0 && heaviest_load(job) < row.min_load) {
         measurable = true;
         return cat("for links of which other traffic takes ", 100 * row.min_load, " % and more, here it is ",

@@ -14,9 +14,10 @@ namespace palmette::select {
 struct StoredRow {
     Function function;
     std::int64_t min_bytes, max_bytes;
-    std::int32_t min_ranks, max_ranks, min_nodes, max_nodes, min_switches, max_switches;
+    std::int32_t min_ranks, max_ranks, min_nodes, max_nodes, min_ranks_per_node, max_ranks_per_node, min_switches,
+        max_switches;
     std::optional<bool> even_switches;
-    double min_latency_s, max_latency_s, min_load;
+    double min_latency_s, max_latency_s, min_rate, max_rate, min_load;
     std::string_view mpi;
     std::optional<bool> scattered, oversubscribed, blocking;
     std::string_view algorithm;  ///< "mpi", "model", or the text of a Spec

@@ -68,12 +68,16 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
+    std::int32_t min_ranks_per_node = 1;  ///< of the fullest node
+    std::int32_t max_ranks_per_node = INT32_MAX;
     std::int32_t min_switches = 1;  ///< of switch_count()
     std::int32_t max_switches = INT32_MAX;
     std::optional<bool> even_switches;  ///< set: has_even_switches() must be so
     double min_latency_s = 0;           ///< above 0: lower limit on slowest_latency(), where known
     double max_latency_s =
         std::numeric_limits<double>::infinity();  ///< upper limit on the same; finite: only where it is known
+    double min_rate = 0;  ///< above 0: lower limit on the rate of the slowest link of a node, in bytes per second
+    double max_rate = std::numeric_limits<double>::infinity();  ///< finite: only where it is known
     double min_load = 0;                 ///< above 0: lower limit on the load of the most loaded link, where known
     std::string mpi;                     ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;       ///< set: rank order and topology order must differ (true) or agree (false)
@@ -100,17 +104,34 @@ bool has_even_switches(const Job& job);
 /// Whether slowest_latency() is within the limits of the row.
 bool fits_latency(const Row& row, const Job& job);
 
+/// Whether the rate of the slowest link of a node is within the limits of the row.
+bool fits_rate(const Row& row, const Job& job);
+
 /// Further properties of a call that a choice may depend on, besides job and request.
 struct Surroundings {
     std::string mpi;  ///< as in Row, empty where unknown; rows limited to an MPI then don't match
     bool oversubscribed = false;
     bool blocking = true;
+    bool compared = false;  ///< the program's own calls will show whether the MPI's own is faster
+    /// Algorithms that have lost to the MPI, in these surroundings: not chosen again. Null: none.
+    const std::vector<std::string>* lost = nullptr;
 };
+
+/// What a choice rests on.
+enum class Basis : std::uint8_t {
+    demand,       ///< the user forces it
+    measurement,  ///< a row of the table, measured on such a job
+    costs,        ///< the model, from known costs
+    assumptions   ///< the model, from costs that are assumed: only where calls are compared
+};
+/// Whether a choice has to win a comparison before it serves.
+constexpr bool is_on_trial(Basis basis) { return basis == Basis::costs || basis == Basis::assumptions; }
 
 /// What was chosen and why.
 struct Choice {
     std::optional<Spec> algorithm;  ///< absent: the MPI's own
     std::string reason;             ///< "table row 3: ..." or "forced by PALMETTE_GATHER"
+    Basis basis = Basis::measurement;
 };
 
 class Table {
@@ -126,9 +147,9 @@ class Table {
     base::Json to_json() const;
 
     /// The first row that matches and whose algorithm doesn't refuse the job (by_model: some candidate doesn't). Where
-    /// there is none, the candidate with the shortest estimated time if the job's costs were calibrated, else a
-    /// fallback to the MPI's own. Depends only on what all ranks know, so that all choose the same. The request's
-    /// collective must be that of the function.
+    /// there is none, the candidate with the shortest estimated time if costs of the network are known or the calls are
+    /// compared, else a fallback to the MPI's own. Depends only on what all ranks know, so that all choose the same.
+    /// The request's collective must be that of the function.
     Choice choose(Function function, const Job& job, const plan::Request& request,
                   const Surroundings& surroundings = {}) const;
     /// True where all calls of a function on this job fall back to the MPI, whatever their size, so that they can be

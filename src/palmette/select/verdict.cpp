@@ -9,6 +9,9 @@ namespace palmette::select {
 namespace {
 
 constexpr double margin = 1.05;
+/// So much slower or faster in each of a few pairs needs no more of them.
+constexpr double plain = 1.5;
+constexpr std::size_t fewest_plain_pairs = 3;
 
 }  // namespace
 
@@ -42,7 +45,6 @@ Verdict judge(const std::vector<double>& ours, const std::vector<double>& other)
         throw base::Error(base::cat("judge: ", ours.size(), " times of ours and ", other.size(),
                                     " of the other; pairs need as many of each"));
     const std::size_t n = ours.size();
-    if (n < fewest_pairs) return Verdict::open;
     std::vector<double> ratios(n);
     std::size_t lost = 0;
     std::size_t won = 0;
@@ -51,6 +53,12 @@ Verdict judge(const std::vector<double>& ours, const std::vector<double>& other)
         lost += ratios[i] > 1 ? 1 : 0;
         won += ratios[i] < 1 ? 1 : 0;
     }
+    if (n >= fewest_plain_pairs) {
+        const auto [least, most] = std::ranges::minmax_element(ratios);
+        if (*least >= plain) return Verdict::slower;
+        if (*most <= 1 / plain) return Verdict::faster;
+    }
+    if (n < fewest_pairs) return Verdict::open;
     const double ratio = median(std::move(ratios));
     if (ratio > margin && sign_test(lost, n) <= significant) return Verdict::slower;
     if (ratio < 1 / margin && sign_test(won, n) <= significant) return Verdict::faster;

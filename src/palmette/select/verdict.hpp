@@ -9,6 +9,7 @@ namespace palmette::select {
 
 /// slower, faster   the median ratio ours / other is above 1.05 (below 1/1.05), and so many pairs agree that even odds
 ///                  would give as many or more with a probability of at most 5 % (one-sided sign test)
+/// both             already after 3 pairs where each ratio is 1.5 or more, or 1 / 1.5 or less
 /// same             25 pairs or more, and neither
 /// open             anything else: more pairs are needed
 enum class Verdict : std::uint8_t { open, faster, same, slower };

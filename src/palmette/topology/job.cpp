@@ -76,6 +76,15 @@ void Job::drop_empty_levels() {
     find_slowest_edges();
 }
 
+void Job::set_costs(std::size_t level, const LevelCosts& costs) {
+    (level < levels_.size() ? levels_[level].costs : inside_) = costs;
+}
+
+void Job::set_capacity(std::size_t level, double bytes_per_s) {
+    levels_[level].up_bytes_per_s = PerGroup(bytes_per_s);
+    find_slowest_edges();
+}
+
 void Job::find_slowest_edges() {
     for (JobLevel& level : levels_) {
         const bool alike = level.up_bytes_per_s.values().empty() && level.load.values().empty();

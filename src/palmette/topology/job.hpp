@@ -117,6 +117,13 @@ class Job {
     /// The part of this job that a communicator holds: `ranks[i]` is the rank here of its rank i.
     Job restricted_to(const std::vector<Rank>& ranks) const;
 
+    /// For a job whose costs were measured in place: those of a level, or of ranks that no level tells apart
+    /// (`level` = levels().size()), and those of a rank's own memory.
+    void set_costs(std::size_t level, const LevelCosts& costs);
+    void set_memory(const MemoryCosts& costs) { memory_ = costs; }
+    /// The capacity of all edges of a level.
+    void set_capacity(std::size_t level, double bytes_per_s);
+
     /// The same ranks in rank order, without topology: for topology-unaware algorithms.
     Job in_rank_order() const { return flat(size()); }
 

@@ -5,6 +5,7 @@
 #include "palmette/base/address.hpp"
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/topology/limits.hpp"
 
 namespace palmette::topology {
 
@@ -121,6 +122,8 @@ class MachineReader {
             level.costs = read_level_costs(item, cat("machine.levels[", level.name, "]"));
             machine_.levels_.push_back(std::move(level));
         }
+        if (machine_.levels_.size() > most_levels)
+            fail("machine.levels: ", machine_.levels_.size(), " levels; leave out all but ", most_levels);
         machine_.host_level_ = level_index("node");
         if (machine_.host_level_ < 0) fail("machine.levels: no level is called 'node', the level of hosts");
     }

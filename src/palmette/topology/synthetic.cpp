@@ -2,11 +2,13 @@
 #include "palmette/topology/synthetic.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/topology/limits.hpp"
 #include "palmette/topology/machine.hpp"
 
 namespace palmette::topology {
@@ -16,7 +18,6 @@ using base::fail;
 
 namespace {
 // Limits that no real cluster reaches: larger forms are refused before they allocate gigabytes.
-constexpr std::size_t most_levels = 64;
 constexpr std::int32_t most_slots = 1'000'000;
 constexpr std::int64_t most_places = std::int64_t{1} << 24;
 
@@ -80,6 +81,40 @@ SyntheticLevel parse_level(std::string_view text, std::string_view form) {
     }
     return level;
 }
+/// Names that can't be meant inside of a host, and those that can't be meant outside. "group" and "block" may be
+/// either.
+constexpr std::array<std::string_view, 5> of_switches{"dragonfly", "pod", "rack", "leaf", "chassis"};
+constexpr std::array<std::string_view, 7> of_hosts{"package", "socket", "numa", "die", "l3", "l2", "core"};
+
+/// Levels stand from the outermost inwards: a leaf inside of a node, or a core outside of one, is a slip.
+void check_order(const std::vector<SyntheticLevel>& levels, const std::vector<std::string_view>& words,
+                 std::string_view form) {
+    const std::size_t first = words.size() - levels.size();
+    const auto is_node = [](const SyntheticLevel& level) { return level.name == "node"; };
+    const auto node = static_cast<std::size_t>(std::ranges::find_if(levels, is_node) - levels.begin());
+    const auto is_in = [&](std::size_t at, const auto& names) {
+        return std::ranges::find(names, levels[at].name) != names.end();
+    };
+    std::string outer;
+    std::string inner;
+    std::string slip;
+    for (std::size_t at = 0; at < levels.size(); ++at) {
+        const bool outside = at < node && !is_in(at, of_hosts);
+        const bool inside = at > node && !is_in(at, of_switches);
+        const std::string word(base::trim(words[first + at]));
+        // The node stands first among what is inside of it.
+        if (at == node)
+            inner = word + ":" + inner;
+        else
+            (outside || (at > node && !inside) ? outer : inner) += word + ":";
+        if (slip.empty() && at != node && !outside && !inside)
+            slip = cat(levels[at].name, at > node ? " stands inside of node" : " stands outside of node");
+    }
+    if (slip.empty()) return;
+    std::string meant = outer + inner;
+    meant.pop_back();
+    fail("machine '", form, "': ", slip, ", and levels go from the outermost inwards; did you mean ", meant, "?");
+}
 }  // namespace
 
 SyntheticForm parse_synthetic(std::string_view form) {
@@ -103,6 +138,7 @@ SyntheticForm parse_synthetic(std::string_view form) {
         has_node = has_node || level.name == "node";
         levels.push_back(std::move(level));
     }
+    if (has_node) check_order(levels, words, form);
     if (!has_node) {
         if (!levels.back().aggregators.empty())
             fail("machine '", form, "': aggregators stand at switches, above the level node");

@@ -37,14 +37,14 @@ enum class State : std::uint32_t {
     aborted  ///< called MPI_Abort
 };
 
-/// A pair of readings of the clock that times calls and of CLOCK_REALTIME: two of them convert one to the other.
+/// A pair of readings of the clock that times calls and of CLOCK_MONOTONIC: two of them convert one to the other.
 struct ClockPair {
     Shared<std::uint64_t> ticks;
-    Shared<std::int64_t> real_ns;
+    Shared<std::int64_t> monotonic_ns;
 };
 
-/// What clock synchronisation has found: at `real_ns` of this node's CLOCK_REALTIME, rank 0's node showed `offset_ns`
-/// more, up to `error_ns` more or less. real_ns is 0 where nothing was found.
+/// What clock synchronisation has found: at `real_ns` of this node's time, rank 0's node showed `offset_ns` more, up to
+/// `error_ns` more or less. real_ns is 0 where nothing was found.
 struct SyncPoint {
     Shared<std::int64_t> real_ns, offset_ns, error_ns;
 };
@@ -54,6 +54,15 @@ struct Table {
     std::uint64_t offset;
     std::uint32_t capacity;       ///< entries
     Shared<std::uint32_t> count;  ///< entries in use
+};
+
+/// Tells whether a process lives, to whoever reads its section, whatever process ids mean there: a mutex that it holds,
+/// in which the kernel sets a bit when the process ends without giving it back (PTHREAD_MUTEX_ROBUST).
+struct Life {
+    static constexpr std::uint32_t ended = 0x40000000;  ///< FUTEX_OWNER_DIED
+    alignas(8) std::array<char, 64> mutex;
+    std::uint32_t word_at;           ///< where in it that word lies, of 32 bits
+    Shared<std::uint32_t> is_known;  ///< 0: nothing can be told by it
 };
 
 /// At the beginning of a section: one process.
@@ -67,6 +76,9 @@ struct SectionHeader {
     std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
     std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
     ClockPair first, last;
+    /// Of the process's start: the time of day less CLOCK_MONOTONIC. A node's time is CLOCK_MONOTONIC and what the
+    /// first of its processes has here, so that setting the clock changes nothing.
+    Shared<std::int64_t> node_offset_ns;
     SyncPoint synced_first, synced_last;  ///< in MPI_Init and in MPI_Finalize
     Table functions;                      ///< FunctionName
     Table communicators;                  ///< CommunicatorEntry
@@ -94,6 +106,12 @@ struct SectionHeader {
     Shared<std::uint32_t> call_cost_milliticks;   ///< what recording a call costs here, as measured at the start
     Shared<std::uint32_t> clock_cost_milliticks;  ///< of that, both readings of the clock
     std::array<char, 512> executable;
+    Shared<std::uint64_t> nested_calls;        ///< of the program inside of other calls (callbacks): not recorded
+    Shared<std::uint64_t> left_calls;          ///< that a jump left: recorded as if they had taken no time
+    Shared<std::uint32_t> counter_distrusted;  ///< 1: the kernel found during the run that the counter goes wrong
+    std::uint32_t unused;
+    std::uint64_t pid_namespace;  ///< in which `pid` is this process: its inode; 0: not known
+    Life life;
 };
 
 /// The entries of a table of a section that this process made, whose offsets are known to be right.

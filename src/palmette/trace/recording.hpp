@@ -42,7 +42,7 @@ struct OpenCallInfo {
     std::string function;
     std::uint32_t path = 0;
     std::uint16_t communicator = 0;
-    std::int64_t begin_real_ns = 0;  ///< CLOCK_REALTIME
+    std::int64_t begin_real_ns = 0;  ///< of the node's time: CLOCK_REALTIME unless it was set in the run
     std::uint64_t bytes = 0;
     std::int32_t peer = -1, tag = 0;  ///< peer: rank in the communicator; -1: none, -2: any
     std::uint64_t instance = 0;       ///< of a collective, counted from 1 on its communicator; else 0
@@ -98,16 +98,25 @@ struct SyncInfo {
     std::int64_t real_ns = 0, offset_ns = 0, error_ns = 0;
 };
 
+/// Whether a process that hasn't finalized was still there when its node's file was read, or copied.
+enum class LifeSign : std::uint8_t { unknown, lives, ended };
+
 /// One process.
 struct ProcessInfo {
     std::int32_t pid = 0, rank = -1, size = 0;
     State state = State::begun;
     std::string executable;
     bool records_calls = false;
-    double tick_s = 0;  ///< length of a tick of the recorder's clock
-    std::int64_t begin_real_ns = 0, last_real_ns = 0;
-    std::uint64_t calls = 0;    ///< that have ended
-    std::uint64_t dropped = 0;  ///< of them, those that the ring has no record of any more
+    double tick_s = 0;                                 ///< length of a tick of the recorder's clock
+    std::int64_t begin_real_ns = 0, last_real_ns = 0;  ///< of the node's time
+    std::int64_t node_offset_ns = 0;                   ///< the node's time less its CLOCK_MONOTONIC
+    bool counter_distrusted = false;  ///< the kernel found during the run that the clock of the calls goes wrong
+    LifeSign life = LifeSign::unknown;
+    std::uint64_t pid_namespace = 0;  ///< in which `pid` counts; 0: not known
+    std::uint64_t nested = 0;         ///< calls of the program's inside of others (callbacks), which aren't recorded
+    std::uint64_t left = 0;           ///< calls that a jump left, recorded as if they had taken no time
+    std::uint64_t calls = 0;          ///< that have ended
+    std::uint64_t dropped = 0;        ///< of them, those that the ring has no record of any more
     std::uint64_t unaggregated =
         0;                         ///< of them, those whose sum doesn't tell from where they came, or of what function
     std::uint64_t merged = 0;      ///< of them, those whose sum doesn't tell on which communicator they were

@@ -56,44 +56,47 @@ std::string text_of(const std::array<char, size>& text) {
     return base::printable({text.data(), strnlen(text.data(), size)}, size);
 }
 
-/// What the clock of a node's calls shows in CLOCK_REALTIME: taken from one process for all, since each one's own
+/// What the clock of a node's calls shows in the node's time: taken from one process for all, since each one's own
 /// readings of both clocks differ by microseconds.
 struct NodeClock {
-    bool known = false;
+    bool known = false, has_offset = false;
     std::uint32_t ticks_are_tsc = 0;
     std::uint64_t ticks = 0;
-    std::int64_t real_ns = 0;
+    std::int64_t monotonic_ns = 0;
+    std::int64_t offset_ns = 0;  ///< of the node's first process: what is added to CLOCK_MONOTONIC
     double tick_s = 1e-9;
 
     bool is_of(const SectionHeader& section) const { return known && section.ticks_are_tsc == ticks_are_tsc; }
     std::int64_t real_at(std::uint64_t at) const {
         const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
-        return real_ns + static_cast<std::int64_t>(since * tick_s * 1e9);
+        return monotonic_ns + offset_ns + static_cast<std::int64_t>(since * tick_s * 1e9);
     }
     /// Takes the process that ran longest.
     void learn(const SectionHeader& section) {
+        if (!has_offset) offset_ns = section.node_offset_ns.load();
+        has_offset = true;
         const std::uint64_t first = section.first.ticks.load();
         std::uint64_t last = 0;
-        std::int64_t real_last = 0;
+        std::int64_t monotonic_last = 0;
         // The process may be about to store both.
         for (int i = 0; i < 4; ++i) {
-            real_last = section.last.real_ns.load(std::memory_order_acquire);
+            monotonic_last = section.last.monotonic_ns.load(std::memory_order_acquire);
             last = section.last.ticks.load(std::memory_order_acquire);
-            if (section.last.real_ns.load(std::memory_order_acquire) == real_last) break;
+            if (section.last.monotonic_ns.load(std::memory_order_acquire) == monotonic_last) break;
         }
-        const std::int64_t real_first = section.first.real_ns.load();
-        if (last <= first || real_last <= real_first || last - first <= longest_) return;
+        const std::int64_t monotonic_first = section.first.monotonic_ns.load();
+        if (last <= first || monotonic_last <= monotonic_first || last - first <= longest_) return;
         // Counters run at 0.1 to 10 GHz; a section that says otherwise is damaged, and isn't taken for the others'.
-        const double rate = static_cast<double>(last - first) / static_cast<double>(real_last - real_first);
+        const double rate = static_cast<double>(last - first) / static_cast<double>(monotonic_last - monotonic_first);
         if (section.ticks_are_tsc != 0 ? rate < 0.1 || rate > 10 : rate < 0.5 || rate > 2) return;
         longest_ = last - first;
         known = true;
         ticks_are_tsc = section.ticks_are_tsc;
         ticks = first;
-        real_ns = real_first;
+        monotonic_ns = monotonic_first;
         tick_s = 1e-9;
         if (ticks_are_tsc != 0)
-            tick_s = static_cast<double>(real_last - real_first) * 1e-9 / static_cast<double>(last - first);
+            tick_s = static_cast<double>(monotonic_last - monotonic_first) * 1e-9 / static_cast<double>(last - first);
     }
 
   private:
@@ -133,6 +136,11 @@ class SectionReader {
         for (const SyncPoint* const point : {&header_.synced_first, &header_.synced_last})
             if (point->real_ns.load(std::memory_order_acquire) != 0)
                 out.synced.push_back({point->real_ns.load(), point->offset_ns.load(), point->error_ns.load()});
+        out.nested = header_.nested_calls.load();
+        out.left = header_.left_calls.load();
+        out.counter_distrusted = header_.counter_distrusted.load() != 0;
+        out.pid_namespace = header_.pid_namespace;
+        read_life(out);
         out.unwound = header_.unwound_calls.load();
         out.unwinding_s = static_cast<double>(header_.unwinding_ticks.load()) * out.tick_s;
         const auto* const communicators = entries<CommunicatorEntry>(header_.communicators);
@@ -242,8 +250,9 @@ class SectionReader {
     void read_clock(ProcessInfo& out) const {
         const std::uint64_t first = header_.first.ticks.load();
         const std::uint64_t last = header_.last.ticks.load();
-        out.begin_real_ns = header_.first.real_ns.load();
-        out.last_real_ns = header_.last.real_ns.load(std::memory_order_acquire);
+        out.node_offset_ns = clock_.has_offset ? clock_.offset_ns : header_.node_offset_ns.load();
+        out.begin_real_ns = header_.first.monotonic_ns.load() + out.node_offset_ns;
+        out.last_real_ns = header_.last.monotonic_ns.load(std::memory_order_acquire) + out.node_offset_ns;
         out.tick_s = 1e-9;
         if (header_.ticks_are_tsc != 0 && last > first && out.last_real_ns > out.begin_real_ns)
             out.tick_s =
@@ -252,6 +261,15 @@ class SectionReader {
         out.tick_s = clock_.tick_s;
         out.begin_real_ns = clock_.real_at(first);
         out.last_real_ns = clock_.real_at(last);
+    }
+
+    void read_life(ProcessInfo& out) const {
+        const Life& life = header_.life;
+        std::uint32_t word = 0;
+        if (life.is_known.load(std::memory_order_acquire) == 0 || life.word_at > life.mutex.size() - sizeof word)
+            return;
+        std::memcpy(&word, life.mutex.data() + life.word_at, sizeof word);
+        out.life = (word & Life::ended) != 0 ? LifeSign::ended : word != 0 ? LifeSign::lives : LifeSign::unknown;
     }
 
     std::int64_t real_ns(const ProcessInfo& out, std::uint64_t ticks) const {

@@ -2,9 +2,11 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "palmette/device/place.hpp"
@@ -98,23 +100,60 @@ TEST_F(Staging, TheLoadersCountIsLearned) {
     dlclose(other);
 }
 
-TEST_F(Staging, PlacesAreToldAndHostPagesRemembered) {
+char in_the_program[100];
+
+TEST_F(Staging, OnlyWhatStaysTheHostsIsKnownUnasked) {
     char* const memory = cuda.allocate(4096);
     const Place place = place_of(memory + 100);
     EXPECT_TRUE(place.on_device());
     EXPECT_EQ(place.device, 0);
     EXPECT_NE(place.context, nullptr);
     EXPECT_FALSE(known_host(memory));
-
-    std::vector<char> host(8192);
-    EXPECT_EQ(place_of(host.data()).memory, Memory::host);
-    EXPECT_TRUE(known_host(host.data(), static_cast<const void*>(nullptr)));
-    // An allocation not seen before may have taken the place of anything.
-    char* const other = cuda.allocate(4096);
-    EXPECT_TRUE(place_of(other).on_device());
-    EXPECT_FALSE(known_host(host.data()));
     cuda.release(memory);
-    cuda.release(other);
+
+    char on_stack[100];
+    EXPECT_TRUE(known_host(&on_stack[99], &in_the_program[50], static_cast<const void*>(nullptr)));
+    // What may be unmapped is asked for each time.
+    void* const mapped = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    for (int time = 0; time < 2; ++time) {
+        EXPECT_EQ(place_of(mapped).memory, Memory::host);
+        EXPECT_FALSE(known_host(mapped));
+    }
+    munmap(mapped, 8192);
+    // What brk has given. An allocator that has nothing there is asked like any other.
+    if (void* const heap = sbrk(0); heap != reinterpret_cast<void*>(-1) && sbrk(4096) == heap) {
+        EXPECT_FALSE(known_host(static_cast<char*>(heap) + 8192));
+        sbrk(-4096);
+        EXPECT_FALSE(known_host(heap));
+    }
+}
+
+TEST_F(Staging, TheStacksOfOthersAreAskedFor) {
+    char here[100];
+    bool own = false, others = true;
+    std::thread([&] {
+        char there[100];
+        own = known_host(&there[0]);
+        others = known_host(&here[0]);
+    }).join();
+    EXPECT_TRUE(own);
+    EXPECT_FALSE(others) << "it ends with its thread";
+}
+
+TEST_F(Staging, APlaceThatWasTheHostsMayBeADevicesAtOnce) {
+    // Its end, in the same page, and the place of memory that was freed.
+    char* memory = cuda.allocate(64);
+    for (int time = 0; time < 20; ++time) {
+        EXPECT_EQ(place_of(memory + 64 + 2).memory, Memory::host);
+        EXPECT_TRUE(place_of(memory).on_device());
+        char* const before = memory;
+        cuda.release(memory);
+        EXPECT_EQ(place_of(before).memory, Memory::host);
+        memory = cuda.allocate(64);
+        EXPECT_TRUE(place_of(memory).on_device());
+    }
+    cuda.release(memory);
 }
 
 TEST_F(Staging, PinnedMemoryIsAskedForEachTime) {

@@ -17,7 +17,7 @@ using compose::Words;
 using plan::Interval;
 using topology::Job;
 
-constexpr const char* lab = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core";
+constexpr const char* lab = "3leaf@50Mbit/s~2.4us:3+3+2node@100Mbit/s~2us:2core";
 constexpr const char* fast = "4leaf:4node:4core";
 
 /// All ranks' indices; each owns as many.
@@ -141,7 +141,8 @@ TEST(Coarsen, joins_scattered_indices_where_a_block_costs_more_than_its_bytes) {
 }
 
 TEST(Coarsen, choice_is_near_the_best_in_the_simulation) {
-    for (const char* machine : {lab, fast, "4leaf@50Mbit/s:4node@100Mbit/s:4core", "64node", "16node@1GB/s"})
+    for (const char* machine :
+         {lab, fast, "4leaf@50Mbit/s~2.4us:4node@100Mbit/s~2us:4core", "64node", "16node@1GB/s~2us"})
         for (const std::int64_t index_bytes : {4, 64}) {
             const Job job = test::job_on(machine, "random:1");
             for (const Pattern& pattern : {overlapping(job.size(), 100, 3), scattered(job.size(), 32, 2),

@@ -57,6 +57,19 @@ TEST(SpinWait, does_not_sleep_in_a_short_wait_on_a_core_of_its_own) {
     EXPECT_GT(most, 100) << "with naps of 50 us there would be twenty";
 }
 
+TEST(SpinWait, is_replaced_where_no_time_passes_while_a_rank_polls) {
+    struct Counted final : Pauses {
+        bool pause() override { return ++pauses == 2; }
+        int pauses = 0;
+    } counted;
+    SpinWait spin_wait(counted);
+    spin_wait.reset();
+    EXPECT_FALSE(spin_wait.pause());
+    EXPECT_TRUE(spin_wait.pause());
+    EXPECT_EQ(counted.pauses, 2);
+    EXPECT_FALSE(spin_wait.oversubscribed());
+}
+
 TEST(SpinWait, asks_for_progress_all_along) {
     for (const int cores : {1, 2}) {
         SpinWait spin_wait(2, cores);

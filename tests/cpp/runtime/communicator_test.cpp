@@ -124,9 +124,9 @@ TEST(TagSpace, lends_the_first_gap_again_that_is_wide_enough) {
 
 TEST(Comparison, has_a_number_of_its_own_though_another_was_at_its_address) {
     std::optional<Comparison> one;
-    one.emplace(MPI_COMM_SELF, 0.01, false, false);
+    one.emplace(MPI_COMM_SELF, Comparison::Terms{.share = 0.01});
     const std::int64_t first = one->number();
-    one.emplace(MPI_COMM_SELF, 0.01, false, false);
+    one.emplace(MPI_COMM_SELF, Comparison::Terms{.share = 0.01});
     EXPECT_NE(one->number(), first);
 }
 

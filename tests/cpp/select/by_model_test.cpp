@@ -80,7 +80,8 @@ TEST(ByModel, every_candidate_parses_and_has_a_formula) {
     const model::Estimator estimate(many, model::Costs::of(many)), of_single(single, model::Costs::of(single));
     for (std::size_t c = 0; c < plan::collective_count; ++c)
         for (const Spec& spec : candidates(static_cast<Collective>(c))) {
-            const plan::Request request = request_of(static_cast<Collective>(c), 1024);
+            plan::Request request = request_of(static_cast<Collective>(c), 1024);
+            request.shared_memory = true;
             if (spec.name == "shared") continue;
             ASSERT_FALSE(collectives::algorithm_named(request.collective, spec.name).refuse(many, request, spec))
                 << spec.text();
@@ -129,18 +130,33 @@ TEST(ByModel, messages_to_other_groups_share_their_senders_link_with_those_to_it
     EXPECT_LT(chosen->seconds, 0.8 * *estimated) << chosen->spec.text();
 }
 
-TEST(ByModel, the_built_in_table_leaves_fast_networks_to_it) {
-    const auto reason = [](const char* machine) {
-        return Table::built_in()
-            .choose(Function::bcast, test::job_on(machine), request_of(Collective::bcast, 4096))
-            .reason;
+TEST(ByModel, the_built_in_table_leaves_machines_to_it_that_nobody_measured) {
+    const auto basis = [](const char* machine, bool compared) -> std::optional<Basis> {
+        const Choice choice = Table::built_in().choose(
+            Function::bcast, test::job_on(machine), request_of(Collective::bcast, 4096), {"", false, true, compared});
+        return choice.algorithm ? std::optional(choice.basis) : std::nullopt;
     };
-    EXPECT_THAT(reason("2leaf@6GB/s~2us:4node@3GB/s~2us:2core"), testing::HasSubstr("low-latency network"));
-    EXPECT_THAT(reason("2leaf@6GB/s~50us:4node@3GB/s~2us:2core"), testing::Not(testing::HasSubstr("the model")));
-    EXPECT_THAT(reason("2leaf@6GB/s:4node@3GB/s:2core"), testing::Not(testing::HasSubstr("the model")));
-    EXPECT_THAT(reason("4node@3GB/s:2socket~1us:2core~1us"), testing::Not(testing::HasSubstr("the model")))
+    EXPECT_EQ(basis("2leaf@6GB/s~50us:4node@3GB/s~2us:2core", false), Basis::costs);
+    EXPECT_EQ(basis("2leaf@6GB/s:4node@3GB/s:2core", true), Basis::assumptions);
+    EXPECT_EQ(basis("2leaf@6GB/s:4node@3GB/s:2core", false), std::nullopt) << "nothing would show that it loses";
+    EXPECT_EQ(basis("4node@3GB/s:2socket~1us:2core~1us", false), std::nullopt)
         << "only what is inside of nodes is known";
-    EXPECT_THAT(reason("20node@3GB/s:2core"), testing::HasSubstr("many nodes: chosen by the cost model"));
+    EXPECT_EQ(basis("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", false), Basis::measurement);
+    EXPECT_EQ(basis("3leaf@50Mbit/s:3+3+2node@100Mbit/s:8core", true), Basis::assumptions) << "fatter nodes";
+    EXPECT_EQ(basis("3leaf@2Gbit/s:3+3+2node@2Gbit/s:2core", true), Basis::assumptions) << "faster links";
+}
+
+TEST(ByModel, what_has_lost_is_not_chosen_again) {
+    const Job job = test::job_on("4node@3GB/s:8core");
+    std::vector<std::string> lost;
+    const plan::Request request = request_of(Collective::allreduce, 65536);
+    for (int i = 0; i < 3; ++i) {
+        const Choice choice =
+            Table::built_in().choose(Function::allreduce, job, request, {"", false, true, true, &lost});
+        ASSERT_TRUE(choice.algorithm);
+        EXPECT_THAT(lost, testing::Not(testing::Contains(choice.algorithm->text())));
+        lost.push_back(choice.algorithm->text());
+    }
 }
 
 TEST(ByModel, one_node_shares_its_memory) {
@@ -175,19 +191,17 @@ TEST(ByModel, a_row_hands_a_cell_to_the_model_and_says_so) {
     EXPECT_FALSE(table.choose(Function::allgather, job, request_of(Collective::allgather, -1)).algorithm);
 }
 
-TEST(ByModel, cells_without_a_row_stay_with_the_mpi_unless_the_machine_was_measured) {
-    const auto job_with = [](const char* source) {
-        const topology::Machine machine = topology::Machine::from_json(base::Json::parse(base::cat(
-            R"({"levels": [{"name": "node", "latency_s": 1e-5, "source": ")", source,
-            R"("}], "tree": {"children": [{"level": "node", "name": "a"}, {"level": "node", "name": "b"}]}})")));
-        return Job(machine, topology::make_placement(machine, "block", 0));
-    };
+TEST(ByModel, cells_without_a_row_stay_with_the_mpi_where_no_costs_are_known_and_nothing_is_compared) {
     const Table table = table_with("");
     const plan::Request request = request_of(Collective::bcast, 1024);
-    EXPECT_FALSE(table.choose(Function::bcast, job_with("given"), request).algorithm);
-    EXPECT_TRUE(table.always_mpi(Function::bcast, job_with("given"), {}));
-    EXPECT_TRUE(table.choose(Function::bcast, job_with("calibrated"), request).algorithm);
-    EXPECT_FALSE(table.always_mpi(Function::bcast, job_with("calibrated"), {}));
+    const Job unknown = test::job_on("2node"), known = test::job_on("2node~10us");
+    const Surroundings compared{"", false, true, true};
+    EXPECT_FALSE(table.choose(Function::bcast, unknown, request).algorithm);
+    EXPECT_TRUE(table.always_mpi(Function::bcast, unknown, {}));
+    EXPECT_TRUE(table.choose(Function::bcast, unknown, request, compared).algorithm);
+    EXPECT_FALSE(table.always_mpi(Function::bcast, unknown, compared));
+    EXPECT_TRUE(table.choose(Function::bcast, known, request).algorithm);
+    EXPECT_FALSE(table.always_mpi(Function::bcast, known, {}));
 }
 
 TEST(ByModel, a_row_of_the_built_in_table_still_decides) {

@@ -26,9 +26,18 @@ TEST(SignTest, is_the_tail_of_fair_tosses) {
 }
 
 TEST(Verdict, needs_five_pairs) {
-    EXPECT_EQ(verdict_of(4, 0, 10), Verdict::open);
-    EXPECT_EQ(verdict_of(5, 0, 10), Verdict::slower);
-    EXPECT_EQ(verdict_of(0, 5, 1), Verdict::faster);
+    EXPECT_EQ(verdict_of(4, 0, 1.4), Verdict::open);
+    EXPECT_EQ(verdict_of(5, 0, 1.4), Verdict::slower);
+    EXPECT_EQ(judge({3, 3, 3, 3}, {4, 4, 4, 4}), Verdict::open);
+    EXPECT_EQ(judge({3, 3, 3, 3, 3}, {4, 4, 4, 4, 4}), Verdict::faster);
+}
+
+TEST(Verdict, is_plain_after_three_pairs_that_all_differ_much) {
+    EXPECT_EQ(verdict_of(0, 2, 1), Verdict::open);
+    EXPECT_EQ(verdict_of(0, 3, 1), Verdict::faster);
+    EXPECT_EQ(verdict_of(2, 0, 10), Verdict::open);
+    EXPECT_EQ(verdict_of(3, 0, 1.5), Verdict::slower);
+    EXPECT_EQ(verdict_of(3, 1, 10), Verdict::open);
 }
 
 TEST(Verdict, stays_open_while_chance_explains_it) {

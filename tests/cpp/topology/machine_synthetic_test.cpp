@@ -62,6 +62,18 @@ TEST(SyntheticMachine, lists_of_counts_repeat_over_parents_in_order) {
     EXPECT_EQ(Machine::synthetic("1000leaf:16node:64core").insides().size(), 1U) << "equal hosts share their inside";
 }
 
+TEST(SyntheticMachine, levels_in_the_wrong_order_are_a_slip) {
+    const auto error = [](const char* form) { return error_of([&] { Machine::synthetic(form); }); };
+    EXPECT_THAT(error("2node:2leaf"), HasSubstr("leaf stands inside of node"));
+    EXPECT_THAT(error("2node:2leaf"), HasSubstr("did you mean 2leaf:2node?"));
+    EXPECT_THAT(error("2node@1GB/s:4core:3leaf"), HasSubstr("did you mean 3leaf:2node@1GB/s:4core?"));
+    EXPECT_THAT(error("2socket:4node:2core"), HasSubstr("socket stands outside of node"));
+    EXPECT_THAT(error("2socket:4node:2core"), HasSubstr("did you mean 4node:2socket:2core?"));
+    EXPECT_THAT(error("aggregator:2core:4node"), HasSubstr("did you mean 4node:2core?"));
+    EXPECT_EQ(Machine::synthetic("2group:2leaf:2node:2group2:2core").hosts().size(), 8U);
+    EXPECT_EQ(Machine::synthetic("2node:2group:2core").hosts().size(), 2U);
+}
+
 TEST(SyntheticMachine, names_the_item_at_fault) {
     EXPECT_THAT(error_of([] { Machine::synthetic(""); }), HasSubstr("write it like 2leaf:4node:2socket:4core"));
     EXPECT_THAT(error_of([] { Machine::synthetic("2leaf:node"); }),

@@ -38,9 +38,10 @@ class Recorded {
         section.size.store(8);
         section.state.store(State::running);
         section.first.ticks.store(1000);
-        section.first.real_ns.store(5'000'000'000);
+        section.first.monotonic_ns.store(2'000'000'000);
+        section.node_offset_ns.store(3'000'000'000);
         section.last.ticks.store(3000);
-        section.last.real_ns.store(5'000'001'000);
+        section.last.monotonic_ns.store(2'000'001'000);
         section.ticks_are_tsc = 1;  // half a nanosecond each
         std::uint64_t page = 1;
         const auto place = [&](Table& table, std::uint32_t capacity, std::uint32_t count) {
@@ -122,16 +123,18 @@ class Recorded {
 };
 
 TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
-    // Both processes read the same counter; each one's own readings of the time of day are a few microseconds off.
+    // Both processes read the same counter; each one's own readings of the other clock are a few microseconds off, and
+    // the time of day was set by an hour between their starts.
     std::vector<char> both = Recorded().bytes();
     const std::vector<char> one = both;
     both.insert(both.end(), one.begin() + page_bytes, one.end());
     auto& file = *reinterpret_cast<FileHeader*>(both.data());
     file.end.store(both.size());
     auto& other = *reinterpret_cast<SectionHeader*>(both.data() + one.size());
-    other.first.real_ns.store(5'000'007'000);
+    other.first.monotonic_ns.store(2'000'007'000);
+    other.node_offset_ns.store(3'603'000'000'000);
     other.last.ticks.store(2900);
-    other.last.real_ns.store(5'000'003'000);
+    other.last.monotonic_ns.store(2'000'003'000);
     Recorded written;
     written.bytes() = both;
     const std::string path = written.write();

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from palmette import _core
+from palmette.cli import bench_place
 from palmette.cli.common import CliError
 from palmette.cli.job_options import with_places
 from palmette.cli.level_names import KNOWN, level_notes, levels_of
+from palmette.lab import LabError
 
 Call = Callable[..., Any]
 
@@ -35,6 +37,28 @@ def test_a_switch_level_that_no_row_can_mean_is_noted() -> None:
     (note,) = level_notes("3island:2node")
     assert "ask for leaf" in note
     assert level_notes("3island:2leaf:2node") == []
+
+
+def test_hosts_of_another_name_are_noted(palmette: Call, tmp_path: Path) -> None:
+    assert level_notes("3foo") == ["levels are named foo; none is called node: each foo is taken as a host"]
+    assert level_notes("2leaf:4core")[0].endswith("each core is taken as a host")
+    assert level_notes("2leaf:4host") == []
+    result = palmette("discover", "--from", "synthetic", "2laef:3node", "--json", "-o", tmp_path / "t.json")
+    assert (result.status, result.err) == (0, "note: levels are named laef, node (did you mean leaf for laef?)\n")
+
+
+@pytest.mark.parametrize("command", ["bench", "tune", "calibrate"])
+def test_a_slip_in_the_levels_of_a_lab_is_noted(command: str, palmette: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is built."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise LabError("no lab in this test")
+
+    monkeypatch.setattr(bench_place, "be_root", lambda: None)
+    monkeypatch.setattr(bench_place.Lab, "up", refuse)
+    result = palmette(command, *(["allgather"] if command != "calibrate" else []), "--lab", "2leaf:2nod")
+    assert result.status == 2
+    assert result.err.splitlines()[0] == "note: levels are named leaf, nod (did you mean node for nod?)", result.err
 
 
 def test_the_names_that_are_used_are_not_noted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from palmette import _core
 from palmette.discover.run import discover
+from palmette.topology.file import TopologyError, load
 from palmette.topology.model import InsideGroup, Topology
 
 FIXTURES = Path(__file__).resolve().parents[2] / "data" / "fabrics"
@@ -78,3 +80,21 @@ def test_a_synthetic_form_means_the_same_to_both(form: str) -> None:
     assert levels == [(level.name, level.latency_s) for level in mine.machine.levels]
     assert tree(document["tree"]) == tree(mine.to_json()["machine"]["tree"])
     assert core.total_slots == slots(mine)
+
+
+def test_both_readers_refuse_more_levels_than_any_cluster_has(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    for count in (64, 65):
+        names = [*(f"l{number}" for number in range(count - 1)), "node"]
+        tree: dict[str, Any] = {"name": "n1", "level": "node"}
+        for name in reversed(names[:-1]):
+            tree = {"name": name, "level": name, "children": [tree]}
+        machine = {"levels": [{"name": name} for name in names], "tree": {"name": "fabric", "children": [tree]}}
+        path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}))
+        if count == 64:
+            assert len(load(path).machine.levels) == len(_core.Machine.from_file(path).levels) == 64
+            continue
+        with pytest.raises(TopologyError, match="65 levels; leave out all but 64"):
+            load(path)
+        with pytest.raises(_core.Error, match="65 levels; leave out all but 64"):
+            _core.Machine.from_file(path)

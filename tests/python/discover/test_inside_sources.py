@@ -28,24 +28,47 @@ def cores(first: int, count: int) -> list[int]:
 
 def test_levels_that_divide_nothing_are_left_out() -> None:
     sets = {"socket": [0xFF, 0xFF00], "numa": [0xFF, 0xFF00], "l3": [0xF, 0xF0, 0xF00, 0xF000], "core": cores(0, 16)}
-    groups, crossing = nested_groups(sets)
-    assert (inside_name(groups), crossing) == ("2socket:2l3:4core", [])
+    found = nested_groups(sets)
+    assert (inside_name(found.groups), found.crossing) == ("2socket:2l3:4core", [])
+    assert found.same_text() == "numa is the socket"
 
 
 def test_numa_nodes_inside_sockets_are_a_level() -> None:
-    groups, _ = nested_groups({"socket": [0xFF], "numa": [0xF, 0xF0], "l3": [0xFF], "core": cores(0, 8)})
-    assert inside_name(groups) == "1socket:2numa:4core"
+    found = nested_groups({"socket": [0xFF], "numa": [0xF, 0xF0], "l3": [0xFF], "core": cores(0, 8)})
+    assert inside_name(found.groups) == "1socket:2numa:4core"
 
 
-def test_a_numa_node_over_two_sockets_is_left_out_and_told() -> None:
-    groups, crossing = nested_groups({"socket": [0xF, 0xF0], "numa": [0xFF], "core": cores(0, 8)})
-    assert (inside_name(groups), crossing) == ("2socket:4core", [])
-    groups, crossing = nested_groups({"socket": [0xF, 0xF0], "numa": [0x3F, 0xC0], "core": cores(0, 8)})
-    assert (inside_name(groups), crossing) == ("2socket:4core", ["numa"])
+def test_a_numa_node_of_several_sockets_is_a_level_outside_of_them() -> None:
+    sockets = [3 << n for n in range(0, 8, 2)]
+    found = nested_groups({"socket": sockets, "numa": [0xF, 0xF0], "board": [0xF, 0xF0], "core": cores(0, 8)})
+    assert (inside_name(found.groups), found.crossing) == ("2numa:2socket:2core", [])
+    assert found.same_text() == "board is the numa"
+
+
+def test_what_cuts_across_sockets_or_holds_all_of_them_is_told() -> None:
+    found = nested_groups({"socket": [0xF, 0xF0], "numa": [0xFF], "core": cores(0, 8)})
+    assert (inside_name(found.groups), found.same) == ("2socket:4core", {"numa": "node"})
+    found = nested_groups({"socket": [0xF, 0xF0], "numa": [0x3F, 0xC0], "core": cores(0, 8)})
+    assert (inside_name(found.groups), found.crossing) == ("2socket:4core", ["numa"])
+    found = nested_groups({"socket": [0xF, 0xF0], "board": [0xF, 0x3C], "core": cores(0, 8)})
+    assert (inside_name(found.groups), found.crossing) == ("2socket:4core", ["board"]), "overlapping"
+
+
+def test_caches_and_dies_that_divide_are_levels() -> None:
+    found = nested_groups(
+        {"socket": [0xFF], "die": [0xF, 0xF0], "l2": [3 << n for n in range(0, 8, 2)], "core": cores(0, 8)}
+    )
+    assert inside_name(found.groups) == "1socket:2die:2l2:2core"
+
+
+def test_a_socket_that_has_memory_of_its_own_and_one_that_has_two_stay_in_one_order() -> None:
+    # The first NUMA node holds two sockets, the third socket holds two NUMA nodes: no order has both levels.
+    found = nested_groups({"socket": [0x3, 0xC, 0xF0], "numa": [0xF, 0x30, 0xC0], "core": cores(0, 8)})
+    assert (inside_name(found.groups), found.crossing) == ("2socket:2core+1socket:4core", ["numa"])
 
 
 def test_uneven_sockets_stay_uneven() -> None:
-    groups, _ = nested_groups({"socket": [0xF, 0x30], "core": cores(0, 6)})
+    groups = nested_groups({"socket": [0xF, 0x30], "core": cores(0, 6)}).groups
     assert inside_name(groups) == "1socket:4core+1socket:2core"
 
 
@@ -91,7 +114,46 @@ def test_what_has_no_place_in_the_tree_is_told(tmp_path: Path) -> None:
     path.write_text(xml(drawer).replace('cpuset="0x000000ff">', 'cpuset="0x000000ff" allowed_cpuset="0x0000003f">', 1))
     found = discover_hwloc(str(path))
     assert name_of(found) == "1socket:2core+1socket:1core", "jobs may run on six of eight hardware threads"
-    assert {(left.count, left.what) for left in found.left_out} == {(1, "groups of sockets"), (2, "hardware threads")}
+    assert [(left.count, left.what, left.reason) for left in found.left_out] == [
+        (2, "hardware threads", "the system doesn't let jobs run there"),
+        (1, "level", "no own groups: board is the whole node"),
+    ]
+
+
+def test_drawers_of_sockets_with_their_memory_are_read(tmp_path: Path) -> None:
+    """As on an IBM x3950 M2: one NUMA node a drawer, of sockets with one L3 and several L2 caches, 12 processors."""
+
+    def element(kind: str, first: int, count: int, inner: str = "") -> str:
+        return f'<object type="{kind}" cpuset="0x{((1 << count) - 1) << first:08x}">{inner}</object>'
+
+    def socket(first: int) -> str:
+        pairs = range(first, first + 6, 2)
+        cores = [(pair, element("Core", pair, 1) + element("Core", pair + 1, 1)) for pair in pairs]
+        l2 = "".join(element("L2Cache", pair, 2, inner) for pair, inner in cores)
+        return element("Package", first, 6, element("L3Cache", first, 6, l2))
+
+    drawers = (element("NUMANode", first, 12) + socket(first) + socket(first + 6) for first in (0, 12))
+    path = tmp_path / "node.xml"
+    path.write_text(xml("".join(element("Group", 12 * n, 12, inner) for n, inner in enumerate(drawers))))
+    found = discover_hwloc(str(path))
+    assert name_of(found) == "2numa:2socket:3l2:2core"
+    assert [left.reason for left in found.left_out] == ["no own groups: l3 is the socket, board is the numa"]
+
+
+@pytest.mark.parametrize("kind", ["Widget", "Group"])
+def test_every_object_of_hwloc_with_processors_is_a_level_or_told(tmp_path: Path, kind: str) -> None:
+    """Whatever kind an object has, its name stands in the inside or in what was left out."""
+    path = tmp_path / "node.xml"
+    path.write_text(xml(f'<object type="{kind}" cpuset="0x0000000f">{package(0)}</object>{package(4)}'))
+    found = discover_hwloc(str(path))
+    told = name_of(found) + " ".join(f"{left.what} {left.reason}" for left in found.left_out)
+    assert ("board" if kind == "Group" else kind) in told, told
+
+
+def test_deep_groups_cost_no_more_than_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "node.xml"
+    path.write_text(xml('<object type="Group" cpuset="0xff">' * 3000 + package(0) + "</object>" * 3000))
+    assert "1socket:2core" in name_of(discover_hwloc(str(path)))
 
 
 def test_a_machine_without_a_name_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from palmette import _core
 from palmette.discover.run import discover
+from palmette.topology.file import load
 from palmette.topology.found import DiscoverError
 from palmette.topology.model import Topology
 
@@ -95,3 +97,37 @@ def test_hosts_known_by_their_inside_alone_are_a_machine(tmp_path: Path) -> None
 def test_sources_that_cant_be_used_are_errors(sources: list[tuple[str, str | None]], message: str) -> None:
     with pytest.raises(DiscoverError, match=message):
         discover(sources)
+
+
+def nested(folder: Path, host: str, *kinds: str) -> str:
+    """A host of 8 cores in which each kind halves the one before it."""
+    body, size = "".join(f'<object type="Core" cpuset="0x{1 << core:x}"/>' for core in range(8)), 4
+    for kind in kinds:
+        for first in range(0, 8, size):
+            body += f'<object type="{kind}" cpuset="0x{(1 << size) - 1 << first:x}"/>'
+        size //= 2
+    path = folder / f"{host}.xml"
+    machine = f'<object type="Machine"><info name="HostName" value="{host}"/>{body}</object>'
+    path.write_text(f'<topology version="2.0">{machine}</topology>')
+    return str(path)
+
+
+def test_a_level_that_is_outside_here_and_inside_there_is_kept_once(tmp_path: Path) -> None:
+    boards, plain = nested(tmp_path, "n1", "NUMANode", "Package"), nested(tmp_path, "n2", "Package", "NUMANode")
+    alone = discover([("hwloc", boards)])
+    assert (levels(alone), insides(alone)) == (["node", "numa", "socket", "core"], {"n1": "2numa:2socket:2core"})
+    both = discover([("hwloc", boards), ("hwloc", plain)])
+    assert levels(both) == ["node", "numa", "socket", "core"]
+    assert insides(both) == {"n1": "2numa:2socket:2core", "n2": "2socket:4core"}
+    assert [(left.count, left.what) for left in both.left_out if left.what != "level"] == [(4, "numa groups")]
+    both.save(tmp_path / "both.json")
+    assert load(tmp_path / "both.json").to_json() == both.to_json()
+    assert _core.Machine.from_file(tmp_path / "both.json").levels == ["node", "numa", "socket", "core"]
+
+
+def test_a_level_inside_that_is_called_like_one_of_switches_is_told(tmp_path: Path) -> None:
+    addresses = tmp_path / "addr.txt"
+    addresses.write_text("a.n1 socket.node\nb.n2 socket.node\n")
+    found = discover([("env", str(addresses)), ("hwloc", nested(tmp_path, "n1", "Package"))])
+    assert levels(found) == ["socket", "node", "core"] and set(insides(found).values()) == {"8core"}
+    assert [left.what for left in found.left_out if "switches" in left.reason] == ["socket groups"]

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from discover.listing import tree_of
+from palmette import _core
+from palmette.discover.run import discover
 from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
+from palmette.topology.file import load
 from palmette.topology.found import DiscoverError, Found
 
 
@@ -221,3 +224,38 @@ def test_links_that_are_listed_at_both_ends_are_one(tmp_path: Path) -> None:
 def test_a_ring_is_told_to_be_no_topology_conf(tmp_path: Path, text: str) -> None:
     with pytest.raises(DiscoverError, match="a ring or torus is no topology"):
         conf(tmp_path, text)
+
+
+@pytest.mark.parametrize("depth", [65, 600, 3000])
+def test_a_chain_of_switches_that_no_tree_can_hold_is_refused_in_a_line(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "topology.conf"
+    chain = [f"SwitchName=s{n} Switches=s{n - 1} Nodes=n{n}" for n in range(1, depth + 1)]
+    path.write_text("\n".join(["SwitchName=s0 Nodes=n0", *chain]) + "\n")
+    with pytest.raises(DiscoverError, match=r"more than 64 levels below each other, down to .*, .*topology\.conf;"):
+        discover([("slurm", str(path))])
+
+
+def test_a_chain_of_sixty_switches_is_read_again(tmp_path: Path) -> None:
+    path, written = tmp_path / "topology.conf", tmp_path / "topology.json"
+    chain = [f"SwitchName=s{n} Switches=s{n - 1} Nodes=n{n}" for n in range(1, 61)]
+    path.write_text("\n".join(["SwitchName=s0 Nodes=n0", *chain]) + "\n")
+    topology = discover([("slurm", str(path))])
+    topology.save(written)
+    assert load(written).to_json() == topology.to_json()
+    assert len(_core.Machine.from_file(written).levels) == len(topology.machine.levels)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "why"), [("rack.rack.node", "doesn't fit"), ("leaf.switch.node", "doesn't fit"), ("node.node", "doesn't")]
+)
+def test_kinds_of_switches_that_would_be_one_level_are_refused(kinds: str, why: str) -> None:
+    names = ".".join(f"s{n}" for n in range(kinds.count(".") + 1))
+    with pytest.raises(DiscoverError, match=why):
+        discover_env(None, {"SLURM_TOPOLOGY_ADDR": names, "SLURM_TOPOLOGY_ADDR_PATTERN": kinds})
+
+
+def test_levels_that_are_nested_both_ways_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "addr.txt"
+    path.write_text("a.b.n1 x.y.node\na.b.n2 y.x.node\n")
+    with pytest.raises(DiscoverError, match="give each level a name of its own"):
+        discover([("env", str(path))])

@@ -63,7 +63,7 @@ def test_a_row_may_ask_for_loaded_links(palmette: Call, tmp_path: Path) -> None:
 
     table = tmp_path / "table.json"
     row = {"function": "bcast", "min_load": 0.5, "algorithm": "linear", "why": "a test"}
-    document = {"format": "palmette-table", "version": 1, "rows": [row]}
+    document = {"format": "palmette-table", "version": 1, "rows": [row, {"function": "bcast", "algorithm": "mpi"}]}
     table.write_text(json.dumps(document), encoding="utf-8")
     for load, algorithm in ((0.49, None), (0.5, "linear")):
         asked = json.loads(explained((load, 0), "--table", table, "--json").out)
@@ -142,6 +142,7 @@ def test_a_row_may_ask_for_fast_or_slow_levels_of_known_latency(palmette: Call, 
     rows = [
         {"function": "bcast", "max_latency": "20us", "algorithm": "chain", "why": "fast"},
         {"function": "bcast", "min_latency": "500us", "algorithm": "linear", "why": "slow"},
+        {"function": "bcast", "algorithm": "mpi", "why": "others"},
     ]
     table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
     for latency, algorithm in (
@@ -174,6 +175,7 @@ def test_a_row_may_ask_for_few_or_many_switches(palmette: Call, tmp_path: Path) 
     rows = [
         {"function": "bcast", "max_switches": 3, "algorithm": "linear", "why": "few"},
         {"function": "bcast", "min_switches": 5, "algorithm": "chain", "why": "many"},
+        {"function": "bcast", "algorithm": "mpi", "why": "others"},
     ]
     table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
     for machine, algorithm in (

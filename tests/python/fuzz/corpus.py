@@ -22,6 +22,7 @@ LINES = [
     "discover --from ibnetdiscover ports.txt --json",
     "discover --from ibnetdiscover ibdiagnet.txt --name cluster",
     "discover --from slurm topology.conf --from hwloc node.xml",
+    "discover --from slurm topology.conf -o made.json",
     "discover --from slurm blocks.conf --json",
     "discover --from slurm topology.yaml",
     "discover --from env addr.txt",

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).parent))
 import corpus  # type: ignore[import-not-found]
+import deep  # type: ignore[import-not-found]
 import mutate  # type: ignore[import-not-found]
 
 CPU_S = 10
@@ -53,11 +54,14 @@ WRITES = (
     "--report",
     "--folder",
     "--profile",
+    "--trace",
 )
 """Options whose value is written: all other files stay as they are."""
 
 UNDAMAGED = -1
 """The seed of the corpus as it is."""
+DEEP = 10**9
+"""Seeds from here on draw deep structures alone."""
 
 
 class Launched(BaseException):
@@ -114,7 +118,10 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
     if seed == UNDAMAGED:
         return Case(shlex.split(corpus.LINES[number].replace("@MPIEXEC@", _mpiexec())))
     draw = random.Random(f"{seed}:{number}")
-    words = shlex.split(draw.choice(corpus.LINES).replace("@MPIEXEC@", _mpiexec()))
+    lines = corpus.LINES
+    if seed >= DEEP and draw.random() < 0.7:
+        lines = [line for line in lines if deep.KINDS & set(line.split())]
+    words = shlex.split(draw.choice(lines).replace("@MPIEXEC@", _mpiexec()))
     case = Case(words)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         action = draw.random()
@@ -126,10 +133,13 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
                     ("folder", "fifo", "missing", "empty", "binary", "zeros", "/dev/zero", ".", *files)
                 )
             else:
-                case.files[words[index]] = mutate.data(draw, case.files.get(words[index], files[words[index]]))
+                name, held = words[index], case.files.get(words[index], files[words[index]])
+                is_deep = draw.random() < 0.1 or seed >= DEEP
+                case.files[name] = deep.data(draw, name, held) if is_deep else mutate.data(draw, held)
         elif action < 0.75 and len(words) > 1:
             index = draw.randrange(1, len(words))
-            words[index] = mutate.text(draw, words[index])
+            is_deep = draw.random() < 0.05 or seed >= DEEP
+            words[index] = deep.forms(draw) if is_deep else mutate.text(draw, words[index])
         elif action < 0.9:
             options = options_of(words)
             if options:
@@ -227,7 +237,8 @@ def touched(case: Case, folder: Path, files: dict[str, bytes]) -> str:
     """Say which file a command has changed, or made, that no option of it names as its output; or nothing."""
     following = [value for option, value in zip(case.words, case.words[1:], strict=False) if option in WRITES]
     joined = [word for word in case.words if word.startswith(tuple(f"{option}=" for option in WRITES))]
-    may = {*following, *(word.split("=", 1)[1] for word in joined), *(word.partition("=")[2] for word in following)}
+    named = {*following, *(word.split("=", 1)[1] for word in joined), *(word.partition("=")[2] for word in following)}
+    may = {part for word in named for part in (word, word.partition("/")[0])}
     if case.words[0] == "discover":
         may.add("topology.json")  # the default of its -o
     expected = {**files, **case.files}

@@ -82,23 +82,28 @@ def data(draw: random.Random, value: bytes) -> bytes:
     return value
 
 
+def places_of(document: Any) -> list[tuple[Any, Any]]:
+    """Return every value of a JSON document by what holds it, and its key there."""
+    places: list[tuple[Any, Any]] = []
+    waiting = [document]
+    while waiting:
+        node = waiting.pop()
+        keys: Sequence[Any] = (
+            list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        )
+        places += [(node, key) for key in keys]
+        waiting += [node[key] for key in reversed(keys)]
+    return places
+
+
 def _json(draw: random.Random, value: bytes) -> bytes:
     """One value of a JSON document in place of another one, or gone."""
     try:
         document = json.loads(value)
-    except ValueError:
+        json.dumps(document)
+    except (ValueError, RecursionError):
         return value
-    places: list[tuple[Any, Any]] = []
-
-    def walk(node: Any) -> None:
-        keys: Sequence[Any] = (
-            list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
-        )
-        for key in keys:
-            places.append((node, key))
-            walk(node[key])
-
-    walk(document)
+    places = places_of(document)
     if not places:
         return value
     node, key = draw.choice(places)

@@ -38,11 +38,15 @@ def test_each_line_of_the_corpus_is_accepted_as_it_is(tmp_path: Path) -> None:
 
 
 def test_damaged_input_ends_in_a_line(tmp_path: Path) -> None:
-    fuzz(tmp_path, 20261127, 2000)
+    fuzz(tmp_path, 20261127, 1700)
+
+
+def test_deep_input_ends_in_a_line(tmp_path: Path) -> None:
+    fuzz(tmp_path, 10**9, 300)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [*range(1, 6), 10**9 + 1])
 def test_ten_thousand_damaged_inputs(tmp_path: Path, seed: int) -> None:
     fuzz(tmp_path, seed, 2000)
 

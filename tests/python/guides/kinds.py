@@ -63,12 +63,12 @@ SAME_PACKAGE = (("~/palmette/bin/palmette", "palmette"),)
 
 RULES = [
     # What needs a machine, a network or a site that tests don't have.
-    Rule("tomography", r"pip install .*palmette", LONG, (("palmette", CHECKOUT),)),
+    Rule("tomography", r"pip install .*palmette", LONG, ((r"dist/palmette.*", CHECKOUT),)),
     Rule("", r"(env/bin/|~/palmette/bin/)?pip install .*palmette", "fetches packages; tools/test_wheel.py installs it"),
     Rule("install", r"python3 -m venv ~/palmette", LONG),
     Rule("install", r"~/palmette/bin/palmette", LONG, SAME_PACKAGE),
     Rule("install", r"mpiexec .*/opt/palmette", LONG, LIBRARIES),
-    Rule("install", r"(make install|cmake)", "compiles everything again: make install, packaging/debian"),
+    Rule("install", r"(make install|cmake)", "run in a fresh clone by test_make.py; packaging/debian"),
     Rule("install", r"palmette completion .* > ~", LONG),
     Rule("discover", "ibnetdiscover >", LONG),
     Rule("discover", "srun", SLURM, (("srun", "srun -N 2"),)),
@@ -101,7 +101,7 @@ RULES = [
     Rule("bench", "srun", SLURM, BENCH),
     Rule("bench", "lmp -in", "needs LAMMPS, a Debian package; studies/apps measures it"),
     Rule("method/testing", "pytest|sanitize.sh", "the tests themselves"),
-    Rule("README|docs/start", "make (demo|test|build|wheel)", "compiles or tests everything: CI's first steps"),
+    Rule("README|docs/start", "make (demo|test|build|wheel)", "run in a fresh clone by test_make.py"),
     Rule("simulate", "make simulate", "a step of make test"),
     Rule("device", r"\./program", LONG, (("program", "app"),)),
     Rule(

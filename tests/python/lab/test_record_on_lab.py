@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from palmette.lab import Lab
 from palmette.mpi import install as mpi_install
-from palmette.mpi.abi import LIBRARIES
+from palmette.mpi.abi import LIBRARIES, PROGRAMS
 from palmette.record.reading import Job, read_job
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
@@ -124,3 +125,22 @@ def test_without_an_end_the_error_grows(lab: Lab, tmp_path: Path) -> None:
         assert offset == point.offset_ns
         grown = 0 if process.recorded.rank < 2 else 500_000
         assert error == point.error_ns + grown
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_job_on_a_lab_is_recorded_whoever_starts_palmette(lab: Lab, tmp_path: Path, inside: bool) -> None:
+    """`palmette run --trace t palmette lab run --palmette`, and `palmette lab run -- palmette run --trace t` in each
+    rank: no rank refuses what a faster one has begun."""
+    folder = tmp_path / "t"
+    palmette = [sys.executable, "-m", "palmette.cli.main"]
+    record = [*palmette, "run", "--trace", str(folder)]
+    on_lab = [*palmette, "lab", "run", "--lab", lab.state.name, "--mpi", "mpich"]
+    heat = [str(PROGRAMS / "heat.mpich"), "3"]
+    words = [*on_lab, "--", *record, *heat] if inside else [*record, *on_lab, "--palmette", "--", *heat]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    job = read_job(folder)
+    assert [process.recorded.rank for process in job.processes] == list(range(8))
+    assert "isn't preloaded" not in done.stderr
+    # Of its own topology a lab run with palmette leaves a copy: a report knows the links.
+    assert inside or "leaf0" in (folder / "topology.json").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from palmette.cli.main import main
+from palmette.map.writers import WRITERS
 
 DISTANCES = Path(__file__).resolve().parents[2] / "data" / "distances"
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
@@ -59,6 +60,36 @@ def test_the_slowest_edge_of_a_ring(capsys: pytest.CaptureFixture[str], size: in
 def test_the_greedy_ring_of_16_is_4_69_times_faster_than_the_ranks_own(capsys: pytest.CaptureFixture[str]) -> None:
     found = by_distance(capsys, 16, "greedy")
     assert found["slowest_before"] / found["slowest_after"] == pytest.approx(4.69, abs=0.005)
+
+
+def test_a_matrix_of_bytes_is_mapped_by_distances_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Ranks 0 and 2, 1 and 3 exchange much; 0 and 1, 2 and 3 are near."""
+    matrix, distances = tmp_path / "bytes.txt", tmp_path / "distances.txt"
+    matrix.write_text("0 1 900 1\n1 0 1 900\n900 1 0 1\n1 900 1 0\n")
+    distances.write_text("0 9 1 9\n9 0 9 1\n1 9 0 9\n9 1 9 0\n")
+    as_placed = map_json(capsys, "--matrix", str(matrix), "--distances", str(distances))
+    assert (as_placed["method"], as_placed["order"]) == ("as_placed", [0, 1, 2, 3])
+    assert as_placed["weighted_after"] == as_placed["weighted_before"], "greedy would be worse"
+    matrix.write_text("0 900 1 1\n900 0 1 1\n1 1 0 900\n1 1 900 0\n")
+    assert main(["map", "--matrix", str(matrix), "--distances", str(distances)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "0 2 1 3\n" or captured.out == "0 2 3 1\n"
+    assert "by greedy" in captured.err and "as placed" in captured.err and "x less" in " ".join(captured.err.split())
+
+
+def test_a_file_of_another_form_is_not_replaced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.txt"
+    words = ["map", "--pattern", "ring", "--machine", "2leaf:2node"]
+    hosts.write_text("h0\nh1\nh2\nh3\n")
+    for kind in ("hydra", "rankfile", "coordinates"):
+        assert main([*words, "--write", f"{kind}={hosts}"]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and f"--write {kind}={hosts}: that file is there" in err
+        assert hosts.read_text().startswith("h0\n")
+    for kind in WRITERS:
+        file = tmp_path / kind
+        for _ in range(2):
+            assert main([*words, "--write", f"{kind}={file}"]) == 0, "what it has written is replaced"
 
 
 def test_rows_may_be_numbered_and_commented(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -119,13 +119,17 @@ class Mpi:
         return self.installation.name
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the launcher, and with it of local ranks: all calls are served, also the first."""
+        """Return the environment of the launcher, and with it of local ranks.
+
+        All calls are served, also the first, and none is the MPI's to compare it.
+        """
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PALMETTE_", "OMPI_", "I_MPI_"))
         }
         environment.update(self.installation.environment(environment))
         environment.update(POLITE[self.name])
         environment["PALMETTE_SERVE_AFTER"] = "0"
+        environment["PALMETTE_COMPARE"] = "0"
         environment["PALMETTE_SITE"] = "0"
         first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
         if self.name == "openmpi":

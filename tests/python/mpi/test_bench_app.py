@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from palmette.app import given_input
 from palmette.mpi.abi import PROGRAMS as MEASURING
 
 from .conftest import Mpi
@@ -59,6 +63,47 @@ def test_another_output_is_an_error(palmette: Callable[..., Any], tmp_path: Path
     assert palmette(*RUN, "--no-record", "--ignore", "energy", "--", *command).status == 0
     assert palmette(*RUN, "--no-record", "--check", "grep -q energy", "--", *command).status == 0
     assert palmette(*RUN, "--no-record", "--check", "grep -q entropy", "--", *command).status == 1
+
+
+@pytest.mark.parametrize("by_pipe", [False, True])
+@pytest.mark.parametrize("words", [("bench", "app", "--rounds", "2", "--no-record", "--"), ("run", "--compare")])
+def test_each_run_is_given_standard_input(tmp_path: Path, by_pipe: bool, words: tuple[str, ...]) -> None:
+    program = printing(tmp_path, f'read n; echo "rounds $n"; echo "rounds $n" >>{tmp_path}/seen')
+    given = tmp_path / "n.txt"
+    given.write_text("2000\nmore\n", encoding="utf-8")
+    command = [sys.executable, "-m", "palmette.cli.main", *words, str(program)]
+    with given.open("rb") as file:
+        feeding = {"input": file.read()} if by_pipe else {"stdin": file}
+        subprocess.run(command, **feeding, capture_output=True, check=False)  # type: ignore[call-overload]
+    seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
+    assert len(seen) >= 5 and set(seen) == {"rounds 2000"}
+
+
+def test_a_pipe_that_nothing_comes_through_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_input, "WAIT_S", 0.05)
+    reading, writing = os.pipe()
+    try:
+        given = given_input.GivenInput(reading)
+        assert "nothing came through" in given.note and given.rewound() == subprocess.DEVNULL
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_what_a_program_keeps_between_runs_is_told(palmette: Callable[..., Any], tmp_path: Path) -> None:
+    program = printing(tmp_path, f"[ -e {tmp_path}/kept ] && echo restarted || echo fresh; >{tmp_path}/kept")
+    result = palmette(*RUN, "--no-record", "--", program)
+    assert result.status == 0, result.err
+    assert "the first run printed something else" in " ".join(result.out.split()), result.out
+
+
+def test_another_order_of_lines_is_no_other_output(palmette: Callable[..., Any], tmp_path: Path) -> None:
+    script = 'case "$LD_PRELOAD" in *palmette*) printf "rank %s\\n" 1 0;; *) printf "rank %s\\n" 0 1;; esac'
+    result = palmette(*RUN, "--no-record", "--", printing(tmp_path, script))
+    assert result.status == 0, result.err
+    assert "palmette: lines come in another order" in result.out
+    told = " ".join(result.out.split())
+    assert "too few to tell whether palmette is faster" in told and "--rounds 20" in told
 
 
 def test_run_compare_is_its_short_form(

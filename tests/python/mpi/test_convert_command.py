@@ -142,7 +142,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     monkeypatch.setitem(sys.modules, "otf2", None)
     result = palmette("convert", "calls", "--to", "otf2", "-o", "x")
     assert (result.status, result.err.count("\n")) == (2, 1)
-    assert "pip install 'palmette[otf2]'" in result.err
+    assert "pip install otf2" in result.err
     assert not (here / "x").exists()
 
 

@@ -145,6 +145,38 @@ def test_a_preload_for_another_abi_steps_aside(own_abi: Mpi, compiled: Callable[
     assert f"the preload is for the ABI {wrong}" in ran.err and f"palmette run --abi {own_abi.abi}" in ran.err
 
 
+ALONE = """#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+    int ranks = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    printf("of %d\\n", ranks);
+    return MPI_Finalize();
+}
+"""
+
+
+def test_a_program_of_another_mpi_than_its_launchers_is_told_once(
+    mpi_called: Callable[[str], Mpi], tmp_path: Path
+) -> None:
+    """Two programs of one rank each: the preloads for MPICH's launcher can't serve them, and another --abi won't."""
+    launcher, own = mpi_called("mpich"), mpi_called("openmpi")
+    compiler, library = shutil.which("cc"), own.installation.library_dir
+    if compiler is None or library is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "alone.c").write_text(ALONE, encoding="utf-8")
+    soname = f"-l:{SONAMES[own.abi]}"
+    words = [compiler, f"-I{own.installation.prefix}/include", str(tmp_path / "alone.c"), "-o", str(tmp_path / "alone")]
+    subprocess.run([*words, f"-L{library}", f"-Wl,-rpath,{library}", "-Wl,--allow-shlib-undefined", soname], check=True)
+    preloads = ":".join(str(PRELOADS / f"libpalmette_{abi}.so") for abi in ("mpich", "abi"))
+    given = ["/usr/bin/env", f"LD_PRELOAD={preloads}", f"LD_LIBRARY_PATH={library}"]
+    ran = _run([*launcher.launch(2), *given, str(tmp_path / "alone")], launcher.environment(), tmp_path / "none", 60)
+    assert (ran.status, ran.out.split()) == (0, ["of", "1", "of", "1"]), ran.text
+    assert ran.err.count("palmette:") == 1, ran.err
+    assert "its launcher is MPICH's" in ran.err and "2 jobs of one rank each" in ran.err and "--abi" not in ran.err
+
+
 def test_a_host_that_looks_functions_up_is_right_and_told(own_abi: Mpi, compiled: Callable[..., Path]) -> None:
     library = own_abi.installation.library_dir
     assert library is not None

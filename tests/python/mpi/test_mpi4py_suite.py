@@ -1,74 +1,142 @@
-"""mpi4py's own suite, to its end: with palmette each test ends as it does alone."""
+"""mpi4py's own suite: with palmette each test ends as it does alone. Its files come by tools/setup_mpi4py.sh."""
 
 from __future__ import annotations
 
-import importlib.util
+import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from .conftest import LEVEL_BY_LEVEL, Mpi
+from palmette.run import prepare
 
-pytestmark = [pytest.mark.mpi, pytest.mark.long]
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Mpi, _run
+from .test_fortran import environment as debian_environment
+
+pytestmark = pytest.mark.mpi
 
 RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
-VERSION = "4.1.2"
-# Files, windows and spawned processes have no collectives that palmette serves; the others ask about the package.
-LEFT_OUT = ("spawn", "dynproc", "test_io", "test_file", "rma", "test_win", "msgspec", "mpiabi", "test_doc")
-LIMIT_S = 1200.0
-HOSTS = {2: "0,1", 3: "0,1,0"}
-WAYS: dict[str, dict[str, str]] = {"chosen": {}, "forced": LEVEL_BY_LEVEL}
+SUITES = ROOT / ".venv" / "mpi4py"
+DEBIAN_PYTHON = Path("/usr/bin/python3")
+NAMES = ("mpich", "openmpi", "impi")
+# They start other MPI jobs, or ask about the installed package.
+LEFT_OUT = ("spawn", "dynproc", "msgspec", "mpiabi", "test_doc")
+LIMIT_S = 3600.0
+HOSTS = {1: "0", 2: "0,1", 3: "0,1,0", 4: "0,1,1,0", 5: "0,1,2,0,1"}
+# A test or some of each module that calls collectives, by mpi4py's own way of naming them.
+FEW = ("CCONgh*World.*", "TopoWorld.testCart*", "World.testAllreduce", "World.testAllgather", "Inter.testBcast")
+FEW_MODULES = ("test_cco_", "test_comm_topo")
+FEWEST = 20
 
 
-@pytest.fixture(scope="session")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the main program of mpi4py's tests, from its source distribution."""
-    if importlib.util.find_spec("mpi4py") is None:
-        pytest.skip("mpi4py isn't installed")
-    folder = tmp_path_factory.mktemp("mpi4py")
-    words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "mpi4py"]
-    done = subprocess.run([*words, "--dest", folder, f"mpi4py=={VERSION}"], capture_output=True, text=True, check=False)
-    files = list(folder.glob("*.tar.gz"))
-    if not files:
-        pytest.skip(f"mpi4py {VERSION} can't be had: {done.stderr.strip().splitlines()[-1:]}")
-    with tarfile.open(files[0]) as packed:
-        packed.extractall(folder, filter="data")
-    return folder / f"mpi4py-{VERSION}" / "test" / "main.py"
+@dataclass(frozen=True)
+class Suite:
+    """The main program of mpi4py's tests, and how ranks of a Python with that mpi4py are run."""
+
+    main: Path
+    run: Callable[[list[str], int, Mapping[str, str] | None], tuple[str, str]]
+    """(arguments, ranks, settings): output and errors. Settings None: without palmette."""
 
 
-def outcomes(mpi: Mpi, ranks: int, suite: Path, settings: Mapping[str, str] | None) -> dict[str, list[str]]:
-    """Return rank -> lines `OUTCOME TEST`. `settings` None: without palmette."""
-    folder = mpi.directory / f"outcomes-{mpi.counter[0]}"
+def files_of(python: Path) -> Path:
+    """Return the main program of the tests of a Python's mpi4py."""
+    words = [str(python), "-c", "import mpi4py; print(mpi4py.__version__)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{python} has no mpi4py")
+    folder = SUITES / done.stdout.strip() / "test"
+    found = next((folder / name for name in ("main.py", "runtests.py") if (folder / name).is_file()), None)
+    if found is None:
+        pytest.skip(f"no {folder}: run tools/setup_mpi4py.sh")
+    return found
+
+
+def suite_of(mpi: Mpi) -> Suite:
+    """Return the suite of the mpi4py that tests run with, on one of the MPIs in .mpi."""
+
+    def run(arguments: list[str], ranks: int, settings: Mapping[str, str] | None) -> tuple[str, str]:
+        ran = mpi.run(
+            ranks, Path(sys.executable), *arguments, settings=settings, preload=settings is not None, timeout_s=LIMIT_S
+        )
+        if settings is not None and ranks > 1:
+            assert ran.served(), "nothing was served"
+        return ran.out, ran.err
+
+    return Suite(files_of(Path(sys.executable)), run)
+
+
+def suite_of_debian(folder: Path) -> Suite:
+    """Return the suite of Debian's mpi4py, which has Open MPI 4.1."""
+    launcher = shutil.which("mpiexec.openmpi")
+    if launcher is None:
+        pytest.skip("no mpiexec.openmpi: apt-get install openmpi-bin python3-mpi4py")
+
+    def run(arguments: list[str], ranks: int, settings: Mapping[str, str] | None) -> tuple[str, str]:
+        words = [launcher, "--oversubscribe", "-n", str(ranks), str(DEBIAN_PYTHON), *arguments]
+        environment = debian_environment("openmpi")
+        if settings is not None:
+            given = {**settings, "PALMETTE_SERVE_AFTER": "0", "PALMETTE_SITE": "0"}
+            prepared = prepare(words, given, environment, libraries=PRELOADS)
+            words, environment = list(prepared.command), {**environment, **prepared.environment}
+        ran = _run(words, environment, folder / "none.json", LIMIT_S)
+        return ran.out, ran.err
+
+    return Suite(files_of(DEBIAN_PYTHON), run)
+
+
+def outcomes(
+    suite: Suite, folder: Path, ranks: int, chosen: list[str], settings: Mapping[str, str] | None
+) -> dict[str, list[str]]:
+    """Return rank -> lines `OUTCOME TEST`."""
     folder.mkdir()
-    left_out = [word for pattern in LEFT_OUT for word in ("-e", pattern)]
-    ran = mpi.run(
-        ranks, Path(sys.executable), RUNNER, folder, suite, "--no-builddir", *left_out,
-        settings=settings, preload=settings is not None, timeout_s=LIMIT_S,
-    )  # fmt: skip
-    assert "Ran " in ran.err, ran.text[-4000:]
-    if settings is not None:
-        served = {name: sum(counts.values()) for name, counts in ran.served().items()}
-        print(f"{mpi.name}: {sum(served.values())} calls of {len(served)} functions served")
-        assert sum(served.values()) > 1000
+    # The third major version has these as options of its runner, too.
+    chosen = [*chosen, *(word for pattern in LEFT_OUT for word in ("-e", pattern)), "--no-builddir"]
+    out, err = suite.run([str(RUNNER), str(folder), str(suite.main), *chosen], ranks, settings)
+    assert "Ran " in err, (out + err)[-4000:]
     return {file.name: sorted(file.read_text(encoding="utf-8").splitlines()) for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("ranks", HOSTS)
-@pytest.mark.parametrize("name", ["mpich", "openmpi", "impi"])
-def test_each_test_ends_as_it_does_alone(
-    name: str, ranks: int, suite: Path, mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def no_jobs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPI4PY_TEST_SPAWN", "0")
-    mpi = mpi_called(name)
-    alone = outcomes(mpi, ranks, suite, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_some_of_each_module_with_collectives_pass(name: str, mpi_called: Callable[[str], Mpi], tmp_path: Path) -> None:
+    chosen = [word for module in FEW_MODULES for word in ("-i", module)]
+    chosen += [word for pattern in FEW for word in ("-k", f"*{pattern}")]
+    settings = {"PALMETTE_FAKE_HOSTS": HOSTS[2], **LEVEL_BY_LEVEL, "PALMETTE_PROFILE": str(tmp_path / "profile")}
+    ended = outcomes(suite_of(mpi_called(name)), tmp_path / "outcomes", 2, chosen, settings)
+    assert sorted(ended) == ["0", "1"]
+    for rank, lines in ended.items():
+        assert len(lines) >= FEWEST, lines
+        assert [line for line in lines if not line.startswith(("passed", "skipped"))] == [], f"rank {rank}"
+
+
+WAYS: dict[str, dict[str, str]] = {
+    "by the table, profiled": {"PALMETTE_PROFILE": "recording"},
+    "level by level, traced": {**LEVEL_BY_LEVEL, "PALMETTE_TRACE": "recording"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", HOSTS)
+@pytest.mark.parametrize("name", [*NAMES, "debian"])
+def test_each_test_ends_as_it_does_alone(
+    name: str, ranks: int, mpi_called: Callable[[str], Mpi], tmp_path: Path
+) -> None:
+    suite = suite_of_debian(tmp_path) if name == "debian" else suite_of(mpi_called(name))
+    alone = outcomes(suite, tmp_path / "alone", ranks, [], None)
     assert len(alone) == ranks
     lines = [line.partition(" ")[0] for rank in alone.values() for line in rank]
     print(f"{name}, {ranks} ranks, alone: " + ", ".join(f"{lines.count(each)} {each}" for each in sorted({*lines})))
-    for way, specs in WAYS.items():
-        with_palmette = outcomes(mpi, ranks, suite, {"PALMETTE_FAKE_HOSTS": HOSTS[ranks], **specs})
+    for way, given in WAYS.items():
+        folder = tmp_path / way.replace(" ", "-")
+        settings = {"PALMETTE_FAKE_HOSTS": HOSTS[ranks]}
+        settings |= {key: f"{folder}-{value}" if value == "recording" else value for key, value in given.items()}
+        with_palmette = outcomes(suite, folder, ranks, [], settings)
         for rank, expected in alone.items():
             assert with_palmette[rank] == expected, f"{way}, rank {rank}"

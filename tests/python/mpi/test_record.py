@@ -141,7 +141,7 @@ def wait_until_hung(folder: Path, calls: int) -> State:
     before: list[tuple[str, str]] = []
     while time.monotonic() < deadline:
         with suppress(RecordError):  # none has begun
-            state = state_of(read_job(folder, with_tables=False), time.time_ns())
+            state = state_of(read_job(folder, with_tables=False))
             now = [(one.process.name, one.call.function) for one in state.open if one.since_s > 0.3]
             if len(now) == calls and now == before:
                 return state
@@ -164,7 +164,7 @@ def test_a_hung_collective_names_the_rank_that_has_not_come(mpi: Mpi) -> None:
     finally:
         end(running, folder)
     # Nobody called MPI_Finalize; the calls that they died in are still there.
-    after = state_of(read_job(folder), time.time_ns())
+    after = state_of(read_job(folder))
     assert [process.name for found in after.collectives for process in found.missing] == ["rank 2"]
 
 

@@ -103,7 +103,7 @@ def test_the_page_draws_what_was_recorded(folder: Path) -> None:
     assert (matrix >= STEPS * (np.eye(RANKS, k=1) + np.eye(RANKS, k=-1))).all()
     assert found["matrix"]["total_bytes"] >= messages * 8
     # Time is conserved: what each rank had between MPI_Init and MPI_Finalize, and what a flame graph has.
-    assert sum(found["split"].values()) == pytest.approx(between_ends_s(job), rel=1e-4)
+    assert sum(value or 0.0 for value in found["split"].values()) == pytest.approx(between_ends_s(job), rel=1e-4)
 
     def below(node: list[Any]) -> float:
         return node[1] + sum(below(child) for child in node[3])
@@ -128,6 +128,7 @@ def test_causes_and_the_critical_path_are_told(palmette: Callable[..., Any], fol
     causes = causes_of(job, findings)
     assert not causes.withheld
     rates = findings.efficiencies
+    assert causes.serialisation is not None and causes.transfer is not None
     assert causes.serialisation * causes.transfer == pytest.approx(rates.communication, rel=0.01)
     assert sum(causes.on_path_s.values()) == pytest.approx(rates.time_s, rel=0.01)
     drawn = document(job, None, findings, causes=causes)["timeline"]["critical"]
@@ -151,7 +152,7 @@ def test_what_if_tells_mistakes_in_a_line(palmette: Callable[..., Any], folder: 
         ("--ideal", "--bound"): "say what is to be different",
         ("--force", "allreduce"): "give COLLECTIVE=SPEC",
         ("--force", "allreduce=none"): "has no such algorithm",
-        ("--force", "allreduce=ring"): "--recorded-on topology.json",
+        ("--placement", "block"): "--recorded-on topology.json",
         ("--bound",): "--recorded-on topology.json",
         ("--ideal", "--write", "hydra=x"): "--write is for a placement",
         ("--placement", "auto", "--write", "x"): "give KIND=FILE",
@@ -202,6 +203,52 @@ def test_load_balance_is_split_by_level(palmette: Callable[..., Any], folder: Pa
     assert np.prod(list(levels.values())) == pytest.approx(told["efficiencies"]["load_balance"])
     assert levels["rank"] == pytest.approx(1) and levels["leaf"] < 1 and levels["node"] < 1
     assert {link["level"] for link in told["links"]["links"]} == {"leaf", "node"}
+
+
+def topology_of(form: str, path: Path) -> Path:
+    machine = _core.Machine.synthetic(form).to_json()
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    return path
+
+
+def test_without_the_links_rates_nothing_is_said_of_what_they_need(
+    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path
+) -> None:
+    mpi, folder = mpi_called("mpich"), tmp_path / "calls"
+    settings = {"PALMETTE_TRACE": str(folder), "PALMETTE_FAKE_HOSTS": "h0,h0,h1,h1", "PALMETTE_ALLREDUCE": "mpi"}
+    assert mpi.run(RANKS, PROGRAMS / f"heat.{mpi.abi}", STEPS, settings=settings).status == 0
+    hosts = ("--hosts", "h0,h0,h1,h1")
+    bare = topology_of("2node:2core", tmp_path / "bare.json")
+    rated = topology_of("2node@1GB/s:2core", tmp_path / "rated.json")
+    for options in (hosts, (*hosts, "--topology", bare)):
+        told = json.loads(palmette("report", folder, *options, "--json").out)
+        assert told["causes"]["network"] is None and told["causes"]["software"] is None
+        assert 0 < told["causes"]["transfer"] <= 1
+        assert told["split"]["bound_s"] is None and told["split"]["excess_s"] is None and told["split"]["in_call_s"] > 0
+        for path in told["paths"]:
+            assert path["bound_s"] is None and path["excess_s"] is None, "unknown isn't 0"
+        text = palmette("report", folder, *options).out
+        assert " x network" not in text and " x transfer" in text and "that physics needs" not in text
+    assert any("the links of node can carry isn't known" in note for note in told["notes"])
+    rows = list(csv.DictReader(io.StringIO(palmette("report", folder, *hosts, "--csv").out)))
+    assert {row["bound_s"] for row in rows} == {""} and {row["excess_s"] for row in rows} == {""}
+    told = json.loads(palmette("report", folder, *hosts, "--topology", rated, "--json").out)
+    bounds = {path["function"]: path["bound_s"] for path in told["paths"]}
+    assert bounds["MPI_Allreduce"] > 0 and bounds["MPI_Waitall"] is None
+
+
+def test_what_if_takes_assumed_costs_where_none_are_known(
+    palmette: Callable[..., Any], folder: Path, tmp_path: Path
+) -> None:
+    result = palmette("what-if", folder, "--force", "allreduce=ring", "--json")
+    assert result.status == 0, result.err
+    (note, *_) = json.loads(result.out)["notes"]
+    assert "nodes alone are known, so that all costs are assumed" in note and "palmette calibrate" in note
+    assert " --topology " not in json.loads(result.out)["next"]
+    bare = topology_of("1node:4core", tmp_path / "bare.json")
+    hosts = ("--recorded-on", bare, "--hosts", "h0,h0,h0,h0")
+    notes = json.loads(palmette("what-if", folder, "--force", "allreduce=ring", *hosts, "--json").out)["notes"]
+    assert any("all costs of this machine are assumed" in note and "palmette calibrate" in note for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,8 @@ def test_a_call_that_is_left_to_the_mpi_asks_for_an_algorithm(
     palmette: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = tmp_path / "table.json"
-    table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": []}), encoding="utf-8")
+    rows = [{"function": "gather", "algorithm": "mpi"}]
+    table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
     monkeypatch.setenv("PALMETTE_TABLE", str(table))
     result = palmette("plan", "gather", "--machine", "1node:4core")
     assert result.status == 2

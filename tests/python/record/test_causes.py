@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from palmette import _core
+from palmette.record import causes
 from palmette.record.causes import Causes, Root, missing_dependency, with_causes
 from palmette.record.findings import Finding
+from palmette.record.machine import Seats
 from palmette.record.symbols import Place
 
 
@@ -47,9 +50,9 @@ def root(rank: int, seconds: float, direct_s: float, *, in_call: bool = False, g
 
 
 def told(findings: list[Finding], *roots: Root, waiting_s: float = 30) -> list[Finding]:
-    causes = Causes(roots=list(roots))
+    known = Causes(roots=list(roots))
     found: Any = SimpleNamespace(found=findings, waiting_s=waiting_s)
-    return with_causes(found, causes)
+    return with_causes(found, known)
 
 
 def test_a_late_rank_gets_its_cause_and_the_gain_without_it() -> None:
@@ -80,3 +83,34 @@ def test_long_calls_keep_their_place() -> None:
     found = told([finding("long_call", 1, 50), finding("late_rank", 2, 20)], root(2, 20, 20))
     assert [one.kind for one in found] == ["long_call", "late_rank"]
     assert found[0] == finding("long_call", 1, 50)
+
+
+@pytest.mark.parametrize("form", ["", "2node:2core", "2leaf@1GB/s:2node:2core", "2leaf@1GB/s:2node@1GB/s"])
+def test_the_network_is_told_apart_only_where_the_rates_of_all_links_are_known(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that palmette served carry bounds from their run, which without the links' rates are memory's alone."""
+
+    def replay(time_s: float) -> Any:
+        return SimpleNamespace(time_s=time_s, measured_s=10.0, forced=0, unmodelled=[])
+
+    nothing: dict[str, Any] = {key: [] for key in ("delays", "without_s", "on_path", "stretches", "functions", "paths")}
+    replays = {"measured": replay(10), "ideal": replay(5), "bound": replay(8), "planned": None, "served": None}
+    found = SimpleNamespace(ranks=[0, 1], **replays, **nothing)
+    monkeypatch.setattr(causes._core, "causes_of", lambda *_: found)
+    monkeypatch.setattr(causes, "trace_files", lambda _: [])
+    monkeypatch.setattr(causes, "busiest_s", lambda *_: 0.0)
+    rates = SimpleNamespace(time_s=10.0, longest_useful_s=4.0)
+    waits = SimpleNamespace(
+        rows=[], kinds=[], functions=[], useful_s=[4.0, 4.0], ranks=[0, 1], efficiencies=rates, paths=[]
+    )
+    findings: Any = SimpleNamespace(calls=1, efficiencies=rates, view=SimpleNamespace(waits=waits), places=[])
+    job: Any = None
+    machine = _core.Machine.synthetic(form or "2node")
+    levels = sum(name != "core" for name in machine.levels)
+    seats = Seats(_core.Job(machine, "block", 0), levels, is_known=bool(form))
+    told = causes.causes_of(job, findings, seats)
+    assert (told.serialisation, told.transfer) == (0.8, 0.5)
+    whole = form.endswith("node@1GB/s")
+    assert (told.network, told.software) == ((5 / 8, 8 / 10) if whole else (None, None))
+    assert any("links and memory need at least" in what for what, _ in told.shorter) == whole

@@ -65,8 +65,8 @@ def document(
         "findings": _findings(calls, whole_s) if traced else [],
         "efficiencies": None,
         "split": {
-            "computing_s": whole_s - mpi_s, "waiting_s": waiting_s, "bound_s": bound_s, "excess_s": rest_s * 0.6,
-            "completion_s": rest_s * 0.3, "other_s": rest_s * 0.1,
+            "computing_s": whole_s - mpi_s, "waiting_s": waiting_s, "bound_s": bound_s, "excess_s": rest_s * 0.2,
+            "in_call_s": rest_s * 0.4, "completion_s": rest_s * 0.3, "other_s": rest_s * 0.1,
         },
         "notes": ["of 1,204 calls only sums remain (PALMETTE_TRACE_BYTES gives the rings more memory)"],
         "functions": FUNCTIONS, "places": PLACES, "timeline": None, "matrix": None, "links": None,
@@ -80,7 +80,7 @@ def document(
         ],
     }  # fmt: skip
     if not traced:
-        result["split"] |= dict.fromkeys(("waiting_s", "bound_s", "excess_s", "completion_s"))
+        result["split"] |= dict.fromkeys(("waiting_s", "bound_s", "excess_s", "in_call_s", "completion_s"))
         result["split"]["other_s"] = mpi_s
         return result
     computing = np.bincount(calls.rank, -calls.length, ranks) + span_s
@@ -241,10 +241,11 @@ def _paths(calls: Calls, traced: bool) -> list[dict[str, Any]]:
         count, seconds, waiting = int(mine.sum()), float(calls.length[mine].sum()), float(calls.waiting[mine].sum())
         if not count:
             continue
-        bound = BOUND_S * count if function == ALLREDUCE else 0.0
+        bound = BOUND_S * count if function == ALLREDUCE else None
+        beyond = (seconds - waiting - (bound or 0.0)) * 0.7
         split = {
-            "waiting_s": waiting, "bound_s": bound, "excess_s": (seconds - waiting - bound) * 0.7,
-            "completion_s": (seconds - waiting - bound) * 0.3,
+            "waiting_s": waiting, "bound_s": bound, "excess_s": None if bound is None else beyond,
+            "in_call_s": beyond if bound is None else None, "completion_s": (seconds - waiting - (bound or 0.0)) * 0.3,
         }  # fmt: skip
         rows.append({
             "function": function, "place": function, "calls": count, "bytes": int(calls.bytes[mine].sum()),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from palmette.record.page.write import render
@@ -100,6 +102,80 @@ def test_the_critical_path_is_drawn_where_it_is_wanted(chromium: Browser, page_o
         click(chromium, "[data-option=critical]")
         view_settles(chromium)
         assert (chromium.value(f"{DIGEST}('timeline-canvas')") != whole) == drawn
+    assert chromium.errors == []
+
+
+DARK = """((rows) => {
+  const canvas = document.getElementById('timeline-canvas');
+  const scale = canvas.height / canvas.clientHeight;
+  const [top, left] = [24 * scale, 110 * scale];
+  const height = Math.round(rows * 30 * scale);
+  const { data } = canvas.getContext('2d').getImageData(left, top, canvas.width - left, height);
+  const ink = getComputedStyle(document.documentElement).getPropertyValue('--ink').trim();
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(ink.slice(at, at + 2), 16));
+  let dark = 0;
+  for (let i = 0; i < data.length; i += 4)
+    dark += Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 60;
+  return dark / (data.length / 4);
+})(8)"""
+
+
+def test_a_critical_path_that_changes_all_the_time_hides_no_calls(chromium: Browser, tmp_path: Path) -> None:
+    document = synthetic.document(steps=20)
+    for stretches, most in ((8000, 0.02), (40, 0.1)):
+        times = np.arange(stretches + 1) / stretches * (synthetic.UNITS - 1)
+        document["timeline"]["critical"] = {
+            "count": stretches, "total": stretches, "row": synthetic.packed(np.arange(stretches) * 5 % 8, "<u2"),
+            "begin": synthetic.packed(times[:-1], "<u4"), "end": synthetic.packed(times[1:], "<u4"),
+        }  # fmt: skip
+        document["timeline"]["messages"] |= {"count": 0}
+        page = tmp_path / f"{stretches}.html"
+        page.write_text(render(document), encoding="utf-8")
+        opened(chromium, page)
+        status = view_settles(chromium)
+        assert ("it stands as shares of time; zoom in" in status) == (stretches > 1000), status
+        assert chromium.value(DARK) < most
+        lines = chromium.value(f"{DIGEST}('timeline-canvas')")
+        click(chromium, "[data-option=critical]")
+        view_settles(chromium)
+        assert chromium.value(f"{DIGEST}('timeline-canvas')") != lines, "it is there"
+        assert chromium.errors == []
+
+
+def test_what_is_not_known_has_no_figure(chromium: Browser, tmp_path: Path) -> None:
+    document = synthetic.document(steps=8)
+    heads = "[...document.querySelectorAll('#paths-table th')].map(one => one.textContent)"
+    cells = (
+        "Object.fromEntries([...document.querySelectorAll('#paths-table tbody tr')].map(row => "
+        "[row.cells[0].textContent, [...row.cells].map(one => one.textContent)]))"
+    )
+    for bounded in (True, False):
+        if not bounded:
+            document["paths"] = [{**path, "bound_s": None, "excess_s": None} for path in document["paths"]]
+        page = tmp_path / f"{bounded}.html"
+        page.write_text(render(document), encoding="utf-8")
+        opened(chromium, page)
+        titles = chromium.value(heads)
+        assert "in the call" in titles and ("bound" in titles) == bounded and ("excess" in titles) == bounded
+        if bounded:
+            rows, at = chromium.value(cells), titles.index("bound")
+            assert (rows["MPI_Waitall"][at], rows["MPI_Waitall"][at + 1]) == ("–", "–")
+            assert rows["MPI_Allreduce"][at].endswith("s") and rows["MPI_Allreduce"][at + 2] == "–"
+
+
+def test_links_carry_no_more_than_they_can_and_what_is_unknown_is_empty(chromium: Browser, tmp_path: Path) -> None:
+    document = synthetic.document(steps=8)
+    for number, node in enumerate(document["links"]["nodes"]):
+        if node["parent"] >= 0:
+            node["rate_Bps"] = 1e4  # far less than is sent
+            if number % 2:
+                node |= {"up_bytes": None, "up": None}
+    page = tmp_path / "full.html"
+    page.write_text(render(document), encoding="utf-8")
+    opened(chromium, page)
+    text = text_of(chromium, "#links-table tbody")
+    assert [float(one) for one in re.findall(r"([\d.]+)%", text) if float(one) > 100] == []
+    assert "100%" in text and "–" in text
     assert chromium.errors == []
 
 

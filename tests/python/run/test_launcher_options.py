@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from palmette.mpi.errors import RunError
 from palmette.mpi.install import NAMES, MpiNotFoundError, find
 from palmette.mpi.launch import LauncherKind
 from palmette.run.command_line import read_command_line
@@ -182,6 +183,21 @@ def test_a_launcher_that_fails_leaves_our_list(tmp_path: Path) -> None:
         assert [options.count(f"--{name}", name) for name in ("np", "mca", "xml", "unheard-of")] == [1, 2, 0, 0]
     gone = LauncherOptions("prrte", tmp_path / "none")
     assert [gone.count(f"--{name}", name) for name in ("np", "unheard-of")] == [1, 0]
+
+
+def test_an_option_of_palmettes_behind_the_launcher_is_told_unless_the_launcher_has_it(tmp_path: Path) -> None:
+    script = """case "$1" in
+    --help) echo '   --report <arg0>    something' ;;
+    --trace) echo 'mpirun: Error: unknown option "--trace"' ; exit 1 ;;
+    *) echo 'No executable was specified' ; exit 1 ;;
+    esac"""
+    own = {"--trace": "DIR", "--report": "", "--off": ""}
+    options = LauncherOptions("prrte", fake(tmp_path, script), {"PATH": os.environ["PATH"]}, own)
+    for words in (["--trace", "calls"], ["--trace=calls"], ["-n", "2", "--trace", "calls"]):
+        with pytest.raises(RunError, match=r"--trace is an option of palmette's .*: palmette run --trace DIR mpirun"):
+            read_command_line("prrte", ["mpirun", *words, "app"], options)
+    for words in (["--report", "x"], ["--report=x"], ["--off"], ["-n", "2", "app", "--trace"]):
+        assert read_command_line("prrte", ["mpirun", *words, "app"], options).parts[0].program == "app"
 
 
 def test_no_option_is_listed_twice() -> None:

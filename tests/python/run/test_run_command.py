@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from palmette.mpi.abi import Abi, built, preload_library, record_library
 from palmette.run import jobs, prepared
 
 Call = Callable[..., Any]
+CLUSTER = Path(__file__).resolve().parents[3] / "examples" / "cluster"
+TABLE, FABRIC = CLUSTER / "tuning.json", CLUSTER / "fabric.txt"
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_options_become_settings_with_absolute_paths(
     palmette: Call, app: str, topology: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "table.json").write_text("{}", encoding="utf-8")
+    shutil.copy(TABLE, tmp_path / "table.json")
     result = palmette(
         "run", "--json", "--topology", "topology.json", "--table", "table.json", "--report", "out.json", "-vv",
         "--force", "gather=linear", "--force", "MPI_Allgather=ring:segment=4096,order=rank", app,
@@ -115,6 +118,8 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         (["--force", "reduce_scatter_block=bruck", "app"], "no such algorithm for reduce_scatter; take one of ring"),
         (["--topology", "/none.json", "app"], "/none.json: no such file"),
         (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),
+        (["--table", str(FABRIC), "app"], f"PALMETTE_TABLE: {FABRIC}"),
+        (["--table", str(FABRIC), "--abi", "mpich", "app"], "name a decision table (`palmette tune` writes one)"),
         (["--report", "/none/x.json", "app"], "the folder /none isn't there"),
         (["--report=page", "app"], "--report page: a report's file ends in .json; --report without a file prints the"),
         (["--report", "x.txt", "sh", "-c", ":"], "--report x.txt: a report's file ends in .json"),
@@ -202,7 +207,7 @@ def test_options_are_read_alike_with_and_without_the_command_lines_library(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "table.json").write_text("{}", encoding="utf-8")
+    shutil.copy(TABLE, tmp_path / "table.json")
     alone = palmette("run", "--print", *words, app, "--report", "-v")
     assert alone.status == 0
     assert run_group(["run", "--print", *words, app, "--report", "-v"]) == 0

@@ -24,10 +24,18 @@ def test_the_same_seed_draws_the_same_clusters(drawing: ModuleType) -> None:
         assert all(size % 4 == 0 and 4 <= size <= 256 << 10 for size in one.sizes)
 
 
+def test_fat_nodes_are_drawn_as_asked(drawing: ModuleType) -> None:
+    drawn = list(drawing.draw(3, 12, ("bcast",), 256, 2, (16, 64)))
+    assert {one.spec.rsplit(":", 1)[1] for one in drawn} == {"16core", "64core"}
+    assert all(one.ranks <= 256 + 5 * 64 for one in drawn)  # a leaf's nodes are rounded up
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall"])
 def test_few_cells_are_slower_than_the_best_rivals(collective: str, drawing: ModuleType, smpirun: str) -> None:
-    options = SimpleNamespace(rivals="ompi,mpich,mvapich2,impi", cpu_limit=60, parallel=1, keep=None, env=[])
+    options = SimpleNamespace(
+        rivals="ompi,mpich,mvapich2,impi", cpu_limit=60, parallel=1, keep=None, env=[], parameters=None
+    )
     drawn = list(drawing.draw(7, 6, (collective,), 48, 5))
     cells = [(one, drawing.honest(cell)) for one in drawn for cell in drawing.compared(smpirun, one, options)]
     ratios = [cell.ratio for _, cell in cells if cell.ratio is not None]

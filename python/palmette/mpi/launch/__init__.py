@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from palmette.mpi.launch.identify import Identified, LauncherKind, identify
 
 if TYPE_CHECKING:
-    from palmette.mpi.launch.job import Job, Launcher, LaunchError
+    from palmette.mpi.launch.job import Job, Launcher, LaunchError, with_variables
 
-__all__ = ["Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "identify", "launcher"]
+__all__ = [
+    "Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "identify", "launcher", "with_variables",
+]  # fmt: skip
 
 
 def launcher(kind: LauncherKind) -> Launcher:
@@ -38,7 +40,7 @@ def launcher(kind: LauncherKind) -> Launcher:
 
 def __getattr__(name: str) -> Any:
     """Return a name of the module `job`, imported on first use."""
-    if name not in ("Job", "LaunchError", "Launcher"):
+    if name not in ("Job", "LaunchError", "Launcher", "with_variables"):
         raise AttributeError(f"module 'palmette.mpi.launch' has no attribute '{name}'")
     from palmette.mpi.launch import job
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,15 @@ from typing import Protocol
 
 class LaunchError(ValueError):
     """A launcher can't express what a job asks for; the message says what and why."""
+
+
+def with_variables(variables: Mapping[str, str], command: Sequence[str]) -> list[str]:
+    """Return a command line that runs `command` with `variables`, by env(1). Raises LaunchError where there is none."""
+    # PATH may name nothing but what somebody needs; the system's folders have it all the same.
+    program = shutil.which("env", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+    if program is None:
+        raise LaunchError("no program `env` in PATH or /usr/bin, by which variables are set; correct PATH")
+    return [program, *(f"{name}={value}" for name, value in variables.items()), *command]
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def _is_archive(folder: Path) -> bool:
 
 def _notes(selection: Selection, form: Format) -> list[str]:
     job = selection.job
-    notes = list(selection.resolver.notes)
+    notes = [*selection.resolver.notes, *job.notes()]
     if missing := job.missing_ranks():
         notes.append(f"{len(missing):,} of {job.size:,} ranks aren't recorded here")
     chosen = [selection.everyone[index] for index in selection.chosen]

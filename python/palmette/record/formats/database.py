@@ -146,7 +146,9 @@ class _Writer:
                 numbers.append(frames.setdefault(key, len(frames) + 1))
             rows += [(path, depth, frame) for depth, frame in enumerate(numbers)]
             called_at.append((path, numbers[-1] if numbers else None))
-        self._insert("frames", ((number, *key) for key, number in frames.items()))
+        self._insert(
+            "frames", ((number, name, file or None, line or None) for (name, file, line), number in frames.items())
+        )
         self._insert("paths", called_at)
         self._insert("path_frames", rows)
 

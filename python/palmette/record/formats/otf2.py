@@ -30,7 +30,7 @@ def write(path: Path, selection: Selection) -> Counts:
     try:
         otf2 = import_module("otf2")
     except ModuleNotFoundError:
-        raise RecordError("OTF2 needs the package otf2, which isn't installed: pip install 'palmette[otf2]'") from None
+        raise RecordError("OTF2 needs the package otf2, which isn't installed: pip install otf2") from None
     found = messages.match(selection)
     archive = otf2.writer.Writer(str(path), timer_resolution=1_000_000_000)
     try:

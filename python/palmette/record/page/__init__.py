@@ -3,13 +3,14 @@
 The document holds plain values. A column is base64 of gzip of little-endian values of the kind that stands in brackets.
 Times named `_s` are seconds; None stands for what isn't known, and a part that is None is left out of the page.
 
-    program, folder, version, began (ISO 8601), kind (trace or profile), ranks, nodes, calls, time_s
+    program, folder, version, began (ISO 8601; None of simulated time), kind (trace or profile), ranks, nodes, calls,
+    time_s
     notes             sentences
     findings          number, kind, function, place, ranks, seconds, share (0 to 1), sentence, next (a command),
                       window ([begin_s, end_s] or None)
     efficiencies      None or parallel, load_balance, communication, levels: [name, balance]
-    split             computing_s, waiting_s, bound_s, excess_s, completion_s, other_s: of all ranks together; a
-                      profile's None but for the first and the last
+    split             computing_s, waiting_s, bound_s, excess_s, in_call_s (both where the bound isn't known),
+                      completion_s, other_s: of all ranks together; a profile's None but for the first and the last
     functions, places names that others give by index
     timeline          None or
         span_s
@@ -19,13 +20,14 @@ Times named `_s` are seconds; None stands for what isn't known, and a part that 
         calls         count, total; row [u16], begin, length, waiting [u32, in span_s / 2**32], function [u8],
                       place [u16], bytes [f32], waits_for [i32, rank or -1]; by begin
         messages      count, total; from, to [u16, rows], sent, received [u32 as above], bytes [f32]
-    paths             function, place, calls, bytes, seconds, waiting_s, bound_s, excess_s, completion_s, longest_s,
-                      ranks
+    paths             function, place, calls, bytes, seconds, waiting_s, bound_s, excess_s, in_call_s, completion_s,
+                      other_s, longest_s, ranks
     flame             names; tree: [name, own seconds, calls, [children]], the program first
     matrix            None or rows, names (of rows), bytes [f32], messages [f32] (rows * rows, senders first),
                       total_bytes, counted (a sentence)
     links             None or levels (names), bins, span_s, counted (a sentence), nodes: name, level, parent (-1:
-                      none, or one that isn't listed), rate_Bps, up_bytes, down_bytes, up, down [f32] (bins values)
+                      none, or one that isn't listed), rate_Bps, up_bytes, down_bytes (as sent), up, down
+                      [f32] (bins values: what it carries, where its rate is known)
     sizes             function, bytes_from, bytes_to, calls, seconds
     durations         function, from_s, to_s, calls
     recorded          label, text

@@ -299,7 +299,7 @@ class Links {
       return;
     }
     const rate = most / data.binWidth;
-    const used = node.rate ? ` (${percent(rate / node.rate)} of ${prefixed(node.rate, "B/s")})` : "";
+    const used = node.rate ? ` (${percent(Math.min(1, rate / node.rate))} of ${prefixed(node.rate, "B/s")})` : "";
     context.fillText(`up, to ${prefixed(rate, "B/s")}${used}`, 4, 10);
     context.fillText("down", 4, CHART - 21);
     context.fillText("0", 0, CHART - 4);

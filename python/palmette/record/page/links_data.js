@@ -1,9 +1,9 @@
 // The machine's tree of links: a link leads from a node to its parent.
 
-/** Bytes of a link by bin; null where they aren't known. */
+/** Bytes that a link carries by bin; null where they aren't known. */
 async function overTime(text, total, bins) {
   if (text) return column(text, Float32Array);
-  return total > 0 || bins < 2 ? null : new Float32Array(bins);
+  return total !== 0 || bins < 2 ? null : new Float32Array(bins);
 }
 
 class LinksData {
@@ -54,7 +54,7 @@ class LinksData {
   /** The largest use of a link within a bin, as a share of its rate; null where it isn't known. */
   peakOf(node, side) {
     if (!node.rate || !node[side]) return null;
-    return node[side].reduce((a, b) => Math.max(a, b), 0) / (this.binWidth * node.rate);
+    return Math.min(1, node[side].reduce((a, b) => Math.max(a, b), 0) / (this.binWidth * node.rate));
   }
 
   /** Bytes of a link in bins from..to, of the whole run where no bins are given; null where it isn't known. */
@@ -71,7 +71,8 @@ class LinksData {
     const carried = this.bytes(node, side, range);
     if (!node.rate || carried === null) return null;
     const time = range ? (range[1] - range[0]) * this.binWidth : this.span;
-    return time > 0 ? carried / (node.rate * time) : null;
+    // Of what is sent at the very end a rest may be left to be carried.
+    return time > 0 ? Math.min(1, carried / (node.rate * time)) : null;
   }
 
   /** Nodes below one, by how many levels below: [[itself], children, ...]. */

@@ -4,12 +4,21 @@ const PARTS = [
   ["waiting_s", "waiting"],
   ["bound_s", "bound"],
   ["excess_s", "excess"],
+  ["in_call_s", "in_call"],
   ["completion_s", "completion"],
+];
+
+/** Columns of the parts of a path's time: key, title, meaning. A part that isn't known of any path has none. */
+const SPLIT = [
+  ["waiting_s", "waiting", "until the others have come"],
+  ["bound_s", "bound", "what links and memory need at least"],
+  ["excess_s", "excess", "longer than that"],
+  ["in_call_s", "in the call", "besides waiting: what it needs at least isn't known"],
+  ["completion_s", "completion", "after the first rank has left"],
 ];
 
 function startPaths(page) {
   const longest = Math.max(...page.paths.map((path) => path.seconds), 1e-12);
-  const split = page.paths.some((path) => path.waiting_s !== null);
   const name = (path) => page.functions[path.function];
   const place = (path) => page.places[path.place];
   const number = (key, title, text, title2) => ({
@@ -25,14 +34,9 @@ function startPaths(page) {
     number("bytes", "bytes", bytes),
     number("seconds", "time", seconds, "of all ranks together"),
     { name: "", left: true, cell: (path) => splitBar(path, longest) },
-    ...(split
-      ? [
-          number("waiting_s", "waiting", seconds, "until the others have come"),
-          number("bound_s", "bound", seconds, "what links and memory need at least"),
-          number("excess_s", "excess", seconds, "longer than that"),
-          number("completion_s", "completion", seconds, "after the first rank has left"),
-        ]
-      : []),
+    ...SPLIT.filter(([key]) => page.paths.some((path) => (path[key] ?? null) !== null)).map(([key, title, meaning]) =>
+      number(key, title, seconds, meaning),
+    ),
     number("longest_s", "longest", seconds, "one call"),
     number("ranks", "ranks", count),
   ];

@@ -299,11 +299,12 @@ class Timeline {
       ...own.map((index) => mark(functionColor(this.page, index), this.page.functions[index])),
       ...(this.page.functionOrder.length > own.length ? [mark(colors.other, "other MPI")] : []),
       ...(this.data.messages.count ? [make("span", {}, messageMark(), "message, from send to receive")] : []),
+      ...(this.data.critical.count ? [make("span", {}, criticalMark(), "critical path")] : []),
     );
   }
 
   /** Say what the picture shows. */
-  describe({ single, drawn, messages }) {
+  describe({ single, drawn, messages, thinned }) {
     const { calls } = this.data;
     const [from, to] = this.view;
     const { label } = timeSteps(from, to, 100);
@@ -333,6 +334,7 @@ class Timeline {
     if (messages > 0) words.push(`${plural(messages, "message")} as lines${total}.`);
     else if (messages < 0)
       words.push(`${plural(-messages, "message")} here: lines where they are fewer than ${count(MOST_MESSAGES)}.`);
+    if (thinned) words.push("Where the critical path often changes its rank, it stands as shares of time; zoom in.");
     byId("timeline-status").textContent = words.join(" ");
     this.canvas.setAttribute("aria-label", `Timeline of ${plural(this.data.rows.length, "row")}. ${words.join(" ")}`);
   }
@@ -344,6 +346,13 @@ const messageMark = () =>
     { width: 22, height: 12, "aria-hidden": "true" },
     make("line", { x1: 1, y1: 2, x2: 18, y2: 9, stroke: "currentColor" }),
     make("circle", { cx: 18, cy: 9, r: 2.4, fill: "currentColor" }),
+  );
+
+const criticalMark = () =>
+  make(
+    "svg",
+    { width: 22, height: 12, "aria-hidden": "true" },
+    make("path", { d: "M1 3h9v6h11", fill: "none", stroke: "currentColor", "stroke-width": 2 }),
   );
 
 /** Unpack the timeline and start it; buttons of findings lead into it. */

@@ -4,6 +4,9 @@ const MOST_MESSAGES = 2000;
 const MOST_CALLS = 20000;
 const AXIS = 24;
 const STRIP = 46;
+/** Pixels in which at most so many changes of the critical path's rank are drawn: more would hide the calls. */
+const CHANGES_PER = 12;
+const MOST_CHANGES = 3;
 
 class TimelinePicture {
   constructor(data, page, canvas, strip) {
@@ -82,11 +85,11 @@ class TimelinePicture {
     context.clip();
     const drawn = single ? this.drawCalls() : 0;
     const messages = this.drawMessages(single);
-    this.drawCritical();
+    const thinned = this.drawCritical();
     context.restore();
     this.drawLabels();
     this.drawStrip();
-    return { single, drawn, messages };
+    return { single, drawn, messages, thinned };
   }
 
   color(index) {
@@ -285,24 +288,64 @@ class TimelinePicture {
     return number;
   }
 
-  /** The critical path: on each rank a line where it determines the end, and from rank to rank. */
+  /** The critical path: each rank's line is as dark as the share of a pixel's time that determines the end; changes from
+   * rank to rank stand where they are few. Returns whether some aren't drawn. */
   drawCritical() {
     const { context, data, rowHeight } = this;
     const { count, row, begin, end } = data.critical;
-    if (!this.options.critical || !count) return;
+    if (!this.options.critical || !count) return false;
     const low = this.view[0] / data.unit;
     const high = this.view[1] / data.unit;
+    const first = bisect(count, (one) => end[one] >= low);
+    const last = bisect(count, (one) => begin[one] > high);
     const y = (at) => AXIS + (row[at] + 1) * rowHeight - (rowHeight >= 14 ? 2.5 : 1);
-    context.strokeStyle = colors.ink;
-    context.lineWidth = rowHeight >= 14 ? 2.5 : 1.5;
-    context.beginPath();
-    for (let at = bisect(count, (one) => end[one] >= low); at < count && begin[at] <= high; at += 1) {
-      const left = this.x(begin[at] * data.unit);
-      context.moveTo(left, at && end[at - 1] >= begin[at] - 1 ? y(at - 1) : y(at));
-      context.lineTo(left, y(at));
-      context.lineTo(this.x(end[at] * data.unit), y(at));
+    context.fillStyle = colors.ink;
+    this.drawCriticalShares(first, last, y, rowHeight >= 14 ? 2.5 : 1.5);
+    // Changes of rank, by the part of the picture that they are in.
+    const changes = new Map();
+    for (let at = Math.max(first, 1); at < last; at += 1) {
+      if (row[at] === row[at - 1] || end[at - 1] < begin[at] - 1) continue;
+      const part = Math.floor(this.x(begin[at] * data.unit) / CHANGES_PER);
+      if (!changes.has(part)) changes.set(part, []);
+      changes.get(part).push(at);
     }
-    context.stroke();
+    let left = false;
+    for (const own of changes.values()) {
+      if (own.length > MOST_CHANGES) left = true;
+      else
+        for (const at of own) {
+          const [top, bottom] = [Math.min(y(at - 1), y(at)), Math.max(y(at - 1), y(at))];
+          context.fillRect(this.x(begin[at] * data.unit) - 0.75, top, 1.5, bottom - top);
+        }
+    }
+    return left;
+  }
+
+  /** Stretches `first` to `last` as lines of that height, in each column of pixels as dark as they fill it. */
+  drawCriticalShares(first, last, y, thick) {
+    const { context, data } = this;
+    const { row, begin, end } = data.critical;
+    const columns = Math.ceil(this.plotWidth);
+    const shares = new Map();
+    for (let at = first; at < last; at += 1) {
+      const from = Math.max(0, this.x(begin[at] * data.unit) - this.gutter);
+      const to = Math.min(columns, this.x(end[at] * data.unit) - this.gutter);
+      if (!shares.has(row[at])) shares.set(row[at], { line: y(at), filled: new Float32Array(columns + 1) });
+      const { filled } = shares.get(row[at]);
+      for (let column = Math.floor(from); column < to; column += 1)
+        filled[column] += Math.max(0, Math.min(to, column + 1) - Math.max(from, column));
+    }
+    for (const { line, filled } of shares.values()) {
+      const darkness = (column) => Math.min(16, Math.ceil(filled[column] * 16 - 0.01));
+      // Runs of one darkness as one, without seams.
+      for (let column = 0, next = 0; column < columns; column = next) {
+        for (next = column + 1; next < columns && darkness(next) === darkness(column);) next += 1;
+        if (darkness(column) <= 0) continue;
+        context.globalAlpha = darkness(column) / 16;
+        context.fillRect(this.gutter + column, line - thick / 2, next - column, thick);
+      }
+    }
+    context.globalAlpha = 1;
   }
 
   drawAxis(height) {

@@ -31,6 +31,7 @@ _PARTS = (
     ("waiting_s", "waiting", "until the others have come"),
     ("bound_s", "bound", "what links and memory need at least"),
     ("excess_s", "excess", "longer than that"),
+    ("in_call_s", "in the call", "besides waiting: what it needs at least isn't known"),
     ("completion_s", "completion", "after the first rank has left"),
     ("other_s", "other MPI", "calls that aren't judged"),
 )

@@ -73,6 +73,8 @@ double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
            (cuts > 1 ? latency : 0);
 }
 
+double split_in_node(const FormulaInput& input, std::string_view inside, double n, bool combine, bool pieces = false);
+
 /// Time of a leader to collect from, or distribute to, the other ranks of its node.
 double node_s(const FormulaInput& input, double bytes, std::string_view inside, bool combine) {
     const double members = input.tiers.node().ranks;
@@ -80,7 +82,8 @@ double node_s(const FormulaInput& input, double bytes, std::string_view inside, 
     const Tier& tier = input.tiers.intra_node();
     const double one = bytes / tier.stream + tier.overhead_s + (combine ? input.tiers.reduce_s(bytes) : 0);
     if (inside == "shared" && input.shares)
-        return 2 * tier.latency_s + input.tiers.copy_s(bytes) + (combine ? input.tiers.reduce_s(bytes) : 0);
+        return tier.latency_s +
+               shared_in_node(input.tiers, bytes, combine ? 1 : members - 1, combine ? members - 1 : 0);
     if (inside == "linear" || inside == "shared")
         return tier.latency_s + std::max((members - 1) * one, input.tiers.memory_s((members - 1) * bytes));
     return std::max(std::ceil(std::log2(members)) * (tier.latency_s + one),
@@ -141,19 +144,37 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     const double group = tiers.node().ranks, nodes = tiers.nodes();
     if (name == "locality_bruck" && !input.combines) {
         // With nodes of different sizes the algorithm uses the radix of the smallest one.
-        if (any_of(input, {"level", "radix", "inside"}) || nodes <= 1 || !tiers.even()) return std::nullopt;
+        if (any_of(input, {"level", "radix"}) || nodes <= 1 || !tiers.even()) return std::nullopt;
+        const bool shared = input.spec.find("inside") == "shared" && input.shares;
+        // Every rank of a node has `bytes`, which all of them get.
+        const auto shared_out = [&](double bytes) {
+            if (group <= 1) return 0.0;
+            if (!shared) return tiers.within_node(group - 1, bytes);
+            return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
+                   std::max(tiers.copy_s((group - 1) * bytes), tiers.memory_s(group * (group - 1) * bytes));
+        };
         // In each round every rank of a node fetches the blocks of a different node, then the node shares them.
-        double total = tiers.within_node(group - 1, m), have = 1;
+        double total = shared_out(m), have = 1;
         while (have < nodes) {
             const double more = std::min(have * std::max(1.0, group - 1), nodes - have);
             total += tiers.between_nodes(1, m * group * std::min(have, more)) +
-                     tiers.within_node(group - 1, m * group * more / std::max(1.0, group - 1));
+                     shared_out(m * group * more / std::max(1.0, group - 1));
             have += more;
         }
         return total;
     }
     if (name != "leaders" || any_of(input, {"level", "layout"})) return std::nullopt;
     const std::string_view inside = input.spec.find("inside").value_or("linear");
+    const bool all_lead = input.spec.find("leaders") == "all";
+    if (all_lead && input.combines && inside == "shared") {
+        // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
+        // has come together.
+        const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
+        return split_in_node(input, inside, m * p, true) + exchange +
+               (group > 1 && input.shares ? tiers.intra_node().latency_s + 2 * tiers.copy_s(m)
+                                          : tiers.within_node(1, m));
+    }
+    if (all_lead) return std::nullopt;
     const double many = std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
     if (many > 1 && input.combines) return std::nullopt;
     if (many > 1) {
@@ -246,7 +267,7 @@ std::optional<double> vector_exchange(const FormulaInput& input, std::string_vie
 
 /// Intra-node reduce-scatter or, by time reversal, allgather of a vector: before or after it, each rank holds one
 /// share. `pieces`: shares consist of whole node pieces.
-double split_in_node(const FormulaInput& input, std::string_view inside, double n, bool combine, bool pieces = false) {
+double split_in_node(const FormulaInput& input, std::string_view inside, double n, bool combine, bool pieces) {
     const Tiers& tiers = input.tiers;
     const double group = tiers.node().ranks;
     if (group <= 1) return 0;
@@ -259,7 +280,9 @@ double split_in_node(const FormulaInput& input, std::string_view inside, double 
     }
     const double share = n * (group - 1) / group;
     const double combined = combine ? tiers.reduce_s(share) : 0;
-    if (inside == "shared" && input.shares) return 2 * tiers.intra_node().latency_s + tiers.copy_s(n) + combined;
+    if (inside == "shared" && input.shares)
+        return 2 * tiers.intra_node().latency_s + tiers.copy_s(n) +
+               std::max(combine ? combined : tiers.copy_s(share), tiers.memory_s((group - 1) * n));
     if (inside == "direct" || inside == "linear" || inside == "shared")
         return tiers.within_node(group - 1, n / group) + combined;
     double radix = 2;
@@ -419,10 +442,12 @@ std::optional<double> estimate_alltoall(const FormulaInput& input) {
         if (!tiers[t].inside && tiers[t].edge > 0 && tiers[t].ranks < p)
             links = std::max(links, tiers[t].ranks * (p - tiers[t].ranks) * b / tiers[t].edge);
     work = (nodes - 1) * 2 * tiers.node().overhead_s;
+    const bool shared = input.spec.find("inside") == "shared" && input.shares;
     const double forwarded =
-        group > 1 ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
-                                              tiers.memory_s(group * (group - 1) * nodes * b))
-                  : 0;
+        group > 1 && shared ? 2 * side.latency_s + std::max(2 * tiers.copy_s(b * p), tiers.memory_s(2 * group * b * p))
+        : group > 1         ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
+                                                        tiers.memory_s(group * (group - 1) * nodes * b))
+                            : 0;
     const double packed = 2 * tiers.copy_s(b * p);
     return (nodes > 1 ? tiers[0].latency_s : 0) + std::max(links, work) + forwarded + packed;
 }

@@ -46,6 +46,11 @@ std::optional<double> estimate_scan(const FormulaInput& input);
 /// All collectives on one node: shared.
 std::optional<double> estimate_shared(const FormulaInput& input, plan::Collective collective);
 
+/// Through shared memory of a node, `bytes` of each vector, with as many readers as the node has other ranks: the
+/// owners copy them there, at the same time, and the readers copy them out, or combine them (`combined`: vectors that a
+/// reader combines one after the other).
+double shared_in_node(const Tiers& tiers, double bytes, double readers, double combined);
+
 /// An exchange of blocks of `bytes` among the first ranks of groups of `each` neighbours; `pattern` as for the key
 /// `between`.
 std::optional<double> estimate_block_exchange(const FormulaInput& input, std::string_view pattern, double bytes,

@@ -6,14 +6,24 @@
 
 namespace palmette::model {
 
+double shared_in_node(const Tiers& tiers, double bytes, double readers, double combined) {
+    const double read = combined > 0 ? tiers.reduce_s(combined * bytes) : tiers.copy_s(bytes);
+    return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
+           std::max(read, tiers.memory_s(std::max(readers, combined) * bytes));
+}
+
 std::optional<double> estimate_barrier(const FormulaInput& input) {
     const Tiers& tiers = input.tiers;
     double total = 0;
-    if (input.spec.name == "dissemination" && !input.spec.find("inside")) {
+    if (input.spec.name == "dissemination" && input.spec.find("inside").value_or("shared") == "shared") {
+        const bool nodes_alone = input.spec.find("inside").has_value();
+        if (nodes_alone && !input.shares) return std::nullopt;
+        if (nodes_alone && tiers.node().ranks > 1) total += 2 * tiers.intra_node().latency_s;
         const double radix = input.spec.integer("radix", 2, 2);
         // All ranks wait for the pair at the longest distance: across a group's boundary even where most partners are
         // inside of it.
-        for (double d = 1; d < tiers.ranks(); d *= radix) {
+        const double first = nodes_alone ? tiers.node().ranks : 1;
+        for (double d = first; d < tiers.ranks(); d *= radix) {
             const Tier& tier = tiers[tiers.crossed(std::min(radix * d, tiers.ranks() - 1))];
             total += tier.latency_s + (radix - 2) * 2 * tier.overhead_s;
         }
@@ -67,16 +77,21 @@ std::optional<double> estimate_shared(const FormulaInput& input, plan::Collectiv
     const double signal = tiers.intra_node().latency_s;
     switch (collective) {
         case Collective::bcast:
-            return signal + 2 * tiers.copy_s(n);
+            return signal + tiers.copy_s(n) + std::max(tiers.copy_s(n), tiers.memory_s((p - 1) * n));
         case Collective::gather:
         case Collective::scatter:
         case Collective::allgather:
         case Collective::alltoall:
-            return signal + tiers.copy_s(n) + tiers.copy_s(n * p);
+            return signal + tiers.copy_s(n) +
+                   std::max(tiers.copy_s(n * p), collective == Collective::gather || collective == Collective::scatter
+                                                     ? 0.0
+                                                     : tiers.memory_s(n * p * p));
         case Collective::barrier:
             return 2 * signal;
         default:
-            return 2 * signal + 2 * tiers.copy_s(n) + tiers.reduce_s(n);
+            // Each rank combines its share of all vectors, and all read the shares.
+            return 2 * signal + tiers.copy_s(n) + std::max(tiers.reduce_s(n * (p - 1) / p), tiers.memory_s(n * p)) +
+                   std::max(tiers.copy_s(n), tiers.memory_s(n * p));
     }
 }
 

@@ -268,7 +268,9 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
         if (!inside) phase.members = std::ceil((phase.members - 1) / relays) + 1;
         double hops = 0, copies = 0, fill_s = 0;
         if (phase.shape.shared && input.shares) {
-            hops = 1, copies = 0, fill_s = tiers.intra_node().latency_s + tiers.copy_s(part);
+            const double others = phase.members - 1;
+            hops = 1, copies = 0;
+            fill_s = shared_in_node(tiers, part, input.combines ? 1 : others, input.combines ? others : 0);
         } else if (is_star(phase)) {
             hops = 1, copies = phase.members - 1;
             fill_s = star_s(input, phase, part) + (input.combines ? combined * copies : 0);

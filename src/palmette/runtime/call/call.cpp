@@ -1,8 +1,6 @@
 #include "palmette/runtime/call/call.hpp"
 
 #include "palmette/base/error.hpp"
-#include "palmette/runtime/call/shadow_reduction.hpp"
-#include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/failed_ranks.hpp"
 
 namespace palmette::runtime {
@@ -45,7 +43,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (operation) {
         key.ordered = !operation->commutative();
         key.element_bytes = operation->layout().extent;
-        key.comparing = comparing(*operation, block_bytes);
+        key.exact = operation->exact();
         key.known = operation->known().has_value();
     }
     return take(work, state_->plan_for(key, state_->settings(process_.settings())), block_bytes);
@@ -54,7 +52,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
 bool Call::take(Work& work, CachedPlan& plan, std::int64_t row_bytes) {
     work.plan = &plan;
     if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
-        fall_back(plan);
+        state_->replace_lost(plan, state_->settings(process_.settings()));
     if (!plan.refusal) {
         if (!plan.served) {
             plan.served = &process_.report().served_row(function_, row_bytes, plan.algorithm, plan.reason, blocking_);
@@ -67,18 +65,9 @@ bool Call::take(Work& work, CachedPlan& plan, std::int64_t row_bytes) {
     return false;
 }
 
-Comparing Call::comparing(const Operation& operation, std::int64_t block_bytes) const {
-    if (operation.exact()) return Comparing::alternating;
-    return ShadowReduction::can_do(function_, operation, block_bytes, size()) ? Comparing::shadow : Comparing::never;
-}
-
 void Call::compared(const CachedPlan& plan) {
+    state_->keep_verdict(plan);
     if (Observer* observer = process_.observers().of_calls()) observer->compared(*state_, plan);
-}
-
-void Call::fall_back(CachedPlan& plan) {
-    plan.refusal = Refusal::slower;
-    plan.reason = why_lost(plan);
 }
 
 double Call::begins(const Work& work) const {

@@ -89,8 +89,6 @@ class Call {
 
   private:
     bool find_slowly();
-    Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
-    static void fall_back(CachedPlan& plan);
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
         if (!row && blocking_) {

@@ -187,12 +187,7 @@ OnDevice::OnDevice(const CallArguments& arguments) : function_(arguments.functio
     device::Place send_place, recv_place;
     if (!sent.empty()) send_place = device::place_of(static_cast<const char*>(from) + sent.begin());
     if (!received.empty()) recv_place = device::place_of(static_cast<const char*>(to) + received.begin());
-    if (!send_place.on_device() && !recv_place.on_device()) {
-        // Arguments without a meaning here: the next call needn't come here for them.
-        for (const void* buffer : {from, static_cast<const void*>(to)})
-            if (!is_absent(buffer)) device::place_of(buffer);
-        return;
-    }
+    if (!send_place.on_device() && !recv_place.on_device()) return;
     reads_send_ = send_place.on_device();
     writes_recv_ = what->writes_recv && recv_place.on_device();
     reads_recv_ = what->reads_recv && recv_place.on_device();

@@ -16,8 +16,8 @@
 
 namespace palmette::runtime {
 
-/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are remembered as the
-/// host's, or no buffers at all.
+/// Whether calls may pass without a look at their buffers: no driver has been loaded, or all are the host's for good,
+/// or no buffers at all.
 template <class... Buffers>
 bool all_on_host(Buffers... buffers) {
     return !device::driver_loaded() || device::known_host((buffers == MPI_IN_PLACE ? nullptr : buffers)...);

@@ -17,21 +17,21 @@ namespace {
 constexpr std::int64_t piece_bytes = 16 << 10;
 /// Elements in one call of the MPI, whose counts are int.
 constexpr std::int64_t most_at_once = std::int64_t{1} << 30;
-constexpr std::size_t cache_line = 64;
+constexpr std::size_t line_bytes = 64;
 
 /// A buffer for a span of elements with the same offset in a cache line as another one: alignment is preserved.
 class Copy {
   public:
     explicit Copy(const ElementLayout::Span& span)
-        : span_(span), bytes_(new char[static_cast<std::size_t>(span.bytes) + 2 * cache_line]) {}
+        : span_(span), bytes_(new char[static_cast<std::size_t>(span.bytes) + 2 * line_bytes]) {}
 
     /// Where the first element would be if its span began like that of `elements`.
     char* like(const char* elements) const {
         // As numbers: an element's address may be far from its first byte.
         const auto first = static_cast<std::uintptr_t>(span_.first);
-        const auto wanted = (reinterpret_cast<std::uintptr_t>(elements) + first) % cache_line;
+        const auto wanted = (reinterpret_cast<std::uintptr_t>(elements) + first) % line_bytes;
         const auto bytes = reinterpret_cast<std::uintptr_t>(bytes_.get());
-        return reinterpret_cast<char*>(bytes + (wanted + cache_line - bytes % cache_line) % cache_line - first);
+        return reinterpret_cast<char*>(bytes + (wanted + line_bytes - bytes % line_bytes) % line_bytes - first);
     }
 
   private:

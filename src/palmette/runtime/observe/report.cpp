@@ -35,6 +35,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "blocks that others forward without knowing their lengths",
     "the MPI's own was faster in this job",
     "done by the MPI to compare it with palmette",
+    "the MPI's until a comparison shows that palmette is faster",
     "a communicator on which few collectives were called so far",
     "a rank of the job runs without palmette's library",
     "a communicator with processes from outside of MPI_COMM_WORLD",

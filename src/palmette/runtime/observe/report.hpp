@@ -35,8 +35,9 @@ enum class Refusal : std::uint8_t {
     datatype,
     no_state_yet,
     lengths_unknown,
-    slower,    ///< as pairs of calls in this job have shown
-    compared,  ///< done by the MPI to compare
+    slower,     ///< as pairs of calls in this job have shown
+    compared,   ///< done by the MPI to compare
+    undecided,  ///< done by the MPI until comparing has come to a verdict
     few_calls,
     not_everywhere,
     other_jobs,

@@ -25,10 +25,12 @@ std::string Gain::sentence(double seconds) const {
     std::string text = base::cat("served collectives took ", base::format_duration(served_s), " of a rank's time (",
                                  base::number_text(share, share < 1 ? 1 : 2), " %)");
     if (settled == 0) {
-        return text + (pairs > 0 ? base::cat("; ", count_text(pairs, "pair"),
-                                             " of calls can't tell yet whether the MPI "
-                                             "alone is slower")
-                                 : "; not compared with the MPI alone");
+        if (pairs > 0)
+            text += base::cat("; whether the MPI alone is slower isn't known yet (", count_text(pairs, "pair"),
+                              " of calls compared)");
+        else
+            text += "; not compared with the MPI alone";
+        return text + "; run longer, or: palmette run --compare mpiexec ...";
     }
     if (std::abs(saved_s) < worth_telling * served_s)
         text += "; about as long as with the MPI alone";

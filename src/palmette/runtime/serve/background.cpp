@@ -7,6 +7,7 @@
 #include "palmette/runtime/call/prepare.hpp"
 #include "palmette/runtime/serve/nonblocking.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
+#include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 
 namespace palmette::runtime {
@@ -124,6 +125,8 @@ void progress_background() {
     thread_local bool within = false;
     Background& background = Background::instance();
     if (within) return;
+    if (has_postponed()) [[unlikely]]
+        settle_postponed(nullptr);
     const std::unique_lock lock(background.mutex_, std::try_to_lock);
     if (!lock) return;
     within = true;
@@ -150,6 +153,8 @@ void Background::finish(MPI_Comm comm) {
 
 std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
                               int (*begin)(Task&, MPI_Request*)) {
+    if (has_postponed()) [[unlikely]]
+        settle_postponed(nullptr);
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.open()) return std::nullopt;
     if (call.devices_are_the_mpis()) [[unlikely]] {

@@ -45,7 +45,7 @@ int start_on_device(std::unique_ptr<OnDevice> device, MPI_Request inner, MPI_Req
 template <class Again, class Direct>
 std::optional<int> nonblocking_on_device(const CallArguments& arguments, bool inside, MPI_Request* request, Again again,
                                          Direct direct) {
-    if (inside) return std::nullopt;
+    if (inside || OnDevice::current()) return std::nullopt;
     try {
         auto device = std::make_unique<OnDevice>(arguments);
         if (!device->any()) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<int> nonblocking_on_device(const CallArguments& arguments, bool in
 template <class Again, class Direct>
 std::optional<int> persistent_on_device(const CallArguments& arguments, bool inside, MPI_Request* request, Again again,
                                         Direct direct) {
-    if (inside) return std::nullopt;
+    if (inside || OnDevice::current()) return std::nullopt;
     try {
         auto device = std::make_unique<OnDevice>(arguments);
         if (!device->any()) return std::nullopt;

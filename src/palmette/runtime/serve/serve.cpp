@@ -5,10 +5,10 @@
 
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/runtime/call/prepare.hpp"
-#include "palmette/runtime/call/shadow_reduction.hpp"
 #include "palmette/runtime/check/check_arguments.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/serve/by_nccl.hpp"
+#include "palmette/runtime/serve/postponed.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -20,32 +20,10 @@ thread_local Work& thread_work = base::per_thread<Work, Call>();
 thread_local CachedPlan* measured_next = nullptr;
 
 /// With the delay that tests add.
-std::optional<int> run_delayed(Call& call) {
+std::optional<int> run_delayed(Call& call, Work& work) {
     const double delay_s = Process::instance().settings().pretended_delay_s;
     if (delay_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(delay_s));
-    return call.run(thread_work);
-}
-
-/// Both calls of a pair at once: the MPI's result is discarded.
-std::optional<int> run_and_compare(Call& call, Comparison& comparison) {
-    const CachedPlan& plan = *thread_work.plan;
-    before_blocking(call.comm());
-    const double begin = PMPI_Wtime();
-    ShadowReduction shadow(thread_work);
-    comparison.prepared(PMPI_Wtime() - begin);
-    if (!shadow.is_allocated_on_all_ranks()) {
-        comparison.postpone();
-        return run_delayed(call);
-    }
-    int code = MPI_SUCCESS;
-    int of_mpi = MPI_SUCCESS;
-    bool settled = false;
-    for (int half = 0; half < 2; ++half)
-        settled = comparison.turn() == Comparison::Turn::mpi
-                      ? comparison.time([&shadow] { return shadow.run(); }, of_mpi)
-                      : comparison.time([&call] { return *run_delayed(call); }, code);
-    if (settled) call.compared(plan);
-    return code;
+    return call.run(work);
 }
 
 /// PALMETTE_CHECK: an error that all ranks get, or MPI_SUCCESS. What can't be served isn't checked either.
@@ -63,6 +41,8 @@ int check(const CallArguments& arguments) {
 }  // namespace
 
 std::optional<int> serve(const CallArguments& arguments) {
+    if (has_postponed()) [[unlikely]]
+        settle_postponed(&arguments);
     if (Process::instance().settings().check)
         if (const int code = check(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
@@ -70,23 +50,32 @@ std::optional<int> serve(const CallArguments& arguments) {
     if (call.state().nccl()) [[unlikely]]
         if (const auto code = serve_by_nccl(call, arguments)) return code;
     if (call.is_left() || !prepare(call, thread_work, arguments)) return std::nullopt;
-    if (Comparison* comparison = thread_work.plan->comparison;
-        comparison && comparison->due(thread_work.send.total() + thread_work.recv.total())) [[unlikely]] {
-        if (thread_work.plan->key.comparing == Comparing::shadow) return run_and_compare(call, *comparison);
-        if (comparison->turn() == Comparison::Turn::mpi) {
-            call.refuse(Refusal::compared);
-            measured_next = thread_work.plan;
-            return std::nullopt;
-        }
-        std::optional<int> done;
-        int code = MPI_SUCCESS;
-        before_blocking(arguments.comm);
-        // A call that the MPI must make after all counts as failed: the pair is inconclusive.
-        const auto run = [&] { return (done = run_delayed(call)).value_or(MPI_ERR_OTHER); };
-        if (comparison->time(run, code)) call.compared(*thread_work.plan);
-        return done;
+    if (thread_work.fault != MPI_SUCCESS) [[unlikely]]
+        if (const auto code = postpone(call, arguments, thread_work.fault)) return code;
+    return run_prepared(call, thread_work);
+}
+
+std::optional<int> run_prepared(Call& call, Work& work) {
+    Comparison* const comparison = work.plan->comparison;
+    if (!comparison) return call.run(work);
+    if (!comparison->due(work.send.total() + work.recv.total())) [[likely]] {
+        if (!comparison->mpi_meanwhile()) [[likely]]
+            return call.run(work);
+        call.refuse(Refusal::undecided);
+        return std::nullopt;
     }
-    return call.run(thread_work);
+    if (comparison->turn() == Comparison::Turn::mpi) {
+        call.refuse(Refusal::compared);
+        measured_next = work.plan;
+        return std::nullopt;
+    }
+    std::optional<int> done;
+    int code = MPI_SUCCESS;
+    before_blocking(call.comm());
+    // A call that the MPI must make after all counts as failed: the pair is inconclusive.
+    const auto run = [&] { return (done = run_delayed(call, work)).value_or(MPI_ERR_OTHER); };
+    if (comparison->time(run, code)) call.compared(*work.plan);
+    return done;
 }
 
 CachedPlan* take_measured() {

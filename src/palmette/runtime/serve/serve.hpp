@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "palmette/runtime/call/call.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/state/communicator.hpp"
 
@@ -14,6 +15,9 @@ namespace palmette::runtime {
 /// ranks of a communicator come to the same result, since it depends only on what they all know. Errors have been
 /// raised on the communicator's error handler.
 std::optional<int> serve(const CallArguments& arguments);
+
+/// The second half of it, with what prepare has made of the call.
+std::optional<int> run_prepared(Call& call, Work& work);
 
 /// The plan of the call that `serve` has just left to the MPI, if the MPI's time is to be compared with ours; cleared
 /// by this call.

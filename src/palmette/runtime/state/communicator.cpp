@@ -16,12 +16,12 @@
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/on_device.hpp"
-#include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/daemon_groups.hpp"
 #include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
+#include "palmette/select/by_model.hpp"
 #include "palmette/select/through_aggregators.hpp"
 
 namespace palmette::runtime {
@@ -164,18 +164,6 @@ Communicator::Devices Communicator::look_at_devices(select::Function function, c
 #endif
 }
 
-Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
-    const PlanKey& key = plan.key;
-    Kind kind{key.function, size_class(key.block_bytes), key.ordered, key.comparing, plan.algorithm};
-    for (const auto& [known, comparison] : comparisons_)
-        if (known == kind) return *comparison;
-    const bool shadow = key.comparing == Comparing::shadow;
-    comparisons_.emplace_back(std::move(kind),
-                              std::make_unique<Comparison>(shadow_comm_, settings.compare, shadow,
-                                                           shadow && !settings.fallback_fp_reductions));
-    return *comparisons_.back().second;
-}
-
 bool Communicator::can_share(const Settings& settings) const {
     const topology::Partition& nodes = job_.nodes().groups;
     const bool any = nodes.count() < nodes.size();
@@ -193,7 +181,7 @@ std::int64_t Communicator::ring_bytes() const {
 void Communicator::set_up_sharing() {
     if (sharing_) return;
     sharing_ = share(shadow_comm_, job_, rank_, SharedShape());
-    if (sharing_->node) executor_ = MpiExecutor(waiting_, SpinWait(sharing_->node->members(), sharing_->node->cores()));
+    if (sharing_->node) executor_ = MpiExecutor(waiting_, *sharing_->node);
 }
 
 bool Communicator::ranks_read_each_other() {
@@ -223,11 +211,19 @@ bool Communicator::ranks_read_each_other() {
 select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
                                     const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
-        return {forced->algorithm, "forced by " + forced->source};
+        return {forced->algorithm, "forced by " + forced->source, select::Basis::demand};
+    if (settings.reproducible && plan::is_reduction(plan.collective)) {
+        // Neither measured times nor the placement may decide: the job in rank order has no topology and no costs.
+        if (auto best = select::best_by_model(*plan.job, request))
+            return {std::move(best->spec), "PALMETTE_REPRODUCIBLE: the same for any placement", select::Basis::demand};
+        return {std::nullopt, "PALMETTE_REPRODUCIBLE: no algorithm can serve", select::Basis::demand};
+    }
+    const std::vector<std::string> lost = verdicts_->lost(kind_of(plan.key));
+    const select::Surroundings around{settings.mpi, settings.oversubscribed, plan.key.blocking,
+                                      is_compared(plan.key, settings), &lost};
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
-        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
-                                                      {settings.mpi, settings.oversubscribed, plan.key.blocking});
+        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request, around);
         choice.reason =
             base::cat("counts repeat, at most ", base::format_size(request.block_bytes), ": ", choice.reason);
         return choice;
@@ -235,8 +231,7 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     const bool aggregates = may_aggregate(plan, request, settings);
     std::optional<topology::Job> without;
     if (!aggregates && !plan.job->aggregators().empty()) without.emplace(*plan.job).drop_aggregators();
-    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request,
-                                                  {settings.mpi, settings.oversubscribed, plan.key.blocking});
+    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request, around);
     // A tuned table may have a row for them.
     const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
     if (aggregates && !decided)
@@ -294,6 +289,10 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
         select::Choice choice = choose(plan, request, settings);
+        if (choice.basis == select::Basis::assumptions && may_probe_) {
+            probe();
+            choice = choose(plan, request, settings);
+        }
         const auto uses_node_memory = [&](const select::Spec& spec) {
             return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
         };
@@ -311,6 +310,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             return;
         }
         select::Spec& spec = *choice.algorithm;
+        plan.candidate = spec.text();
+        plan.on_trial = select::is_on_trial(choice.basis);
         const bool lengths_known = key.block_bytes >= 0;
         plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
         request.shared_memory = plan.shares;
@@ -428,8 +429,10 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
             const auto function = static_cast<Function>(f);
             const auto& forced = settings.forced[f];
             // Reductions may be planned for another order of ranks, on which other rows match.
-            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
-            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking};
+            if (!forced && plan::is_reduction(select::collective_of(function)) && (scattered || settings.reproducible))
+                continue;
+            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking,
+                                              blocking && settings.compare > 0};
             const std::size_t b = blocking ? 1 : 0;
             if (forced) {
                 if (!forced->algorithm)

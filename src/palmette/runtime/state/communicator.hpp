@@ -19,6 +19,7 @@
 #include "palmette/runtime/state/repeated_counts.hpp"
 #include "palmette/runtime/state/settings.hpp"
 #include "palmette/runtime/state/tag_space.hpp"
+#include "palmette/runtime/state/verdicts.hpp"
 #include "palmette/runtime/transport/mpi_transport.hpp"
 #include "palmette/runtime/transport/sharing.hpp"
 #include "palmette/topology/job.hpp"
@@ -28,13 +29,6 @@ namespace palmette::runtime {
 struct ComposedNccl;
 class NeighbourPlans;
 
-/// How calls may be compared with the MPI's own.
-enum class Comparing : std::uint8_t {
-    alternating,  ///< the MPI may perform a call in palmette's stead: the result is bitwise the same
-    shadow,       ///< the bits depend on who reduces: the MPI repeats a call on a copy, for its time only
-    never
-};
-
 /// What a plan is made for. All of it is the same on all ranks.
 struct PlanKey {
     select::Function function = select::Function::gather;
@@ -43,10 +37,13 @@ struct PlanKey {
     std::int32_t root = 0;
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
-    Comparing comparing = Comparing::alternating;
+    bool exact = true;   ///< results are bitwise the same whoever performs the call
     bool known = false;  ///< a predefined operation on elements that palmette knows, as aggregators need it
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
+
+/// The calls that are compared with such a one.
+CallKind kind_of(const PlanKey& key);
 
 /// A choice and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
 struct CachedPlan {
@@ -54,6 +51,8 @@ struct CachedPlan {
     std::optional<Refusal> refusal;
     std::string reason;                  ///< why this was chosen, or the detail of the refusal
     std::string algorithm;               ///< its specification as text
+    std::string candidate;               ///< the same as it was chosen, before what this job's nodes add
+    bool on_trial = false;               ///< it must win its comparison before it serves
     Report::Served* served = nullptr;    ///< its row in the report
     Report::Refused* refused = nullptr;  ///< the same, where palmette doesn't serve
     plan::Collective collective = plan::Collective::gather;
@@ -126,9 +125,18 @@ class Communicator {
 
     /// That of a plan's kind; null where it isn't to be compared.
     Comparison* comparison_of(const CachedPlan& plan, const Settings& settings) {
-        const bool compares = settings.compare > 0 && plan.key.blocking && plan.key.comparing != Comparing::never &&
-                              !settings.forced[static_cast<std::size_t>(plan.key.function)];
-        return compares ? &comparison_for(plan, settings) : nullptr;
+        return is_compared(plan.key, settings) ? &comparison_for(plan, settings) : nullptr;
+    }
+    /// Collective, for a plan whose comparison is lost: takes the next candidate, or leaves the calls to the MPI.
+    void replace_lost(CachedPlan& plan, const Settings& settings);
+    /// Collective, when a comparison has come to a verdict: the next communicator of these ranks knows it.
+    void keep_verdict(const CachedPlan& plan);
+    /// What other communicators of the same ranks have found, and where this one's verdicts go.
+    /// Costs that nothing is known of are measured when a choice needs them first.
+    void probe_when_needed() { may_probe_ = true; }
+    void share_verdicts(std::shared_ptr<Verdicts> shared) {
+        verdicts_.emplace(*shared);
+        shared_verdicts_ = std::move(shared);
     }
     BufferedSends* buffered_sends_of(const CachedPlan& plan, const Settings& settings) const {
         const bool copies = plan.key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1;
@@ -164,7 +172,7 @@ class Communicator {
         /// serves them before, too.
         std::array<Report::Refused*, 2> until_agreed{};
         /// The smallest sizes and the next ones; a table has seldom more.
-        std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::all_function_count> sizes{};
+        std::array<std::array<std::array<LeftToMpi, 4>, 2>, select::all_function_count> sizes{};
     };
     static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
     void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
@@ -244,7 +252,16 @@ class Communicator {
     /// Collective. Also finds out whether all have NCCL.
     Devices look_at_devices(select::Function function, const Settings& settings);
     void first_left(select::Function function, const Settings& settings);
+    static bool is_compared(const PlanKey& key, const Settings& settings) {
+        // Where the user wants the same bits everywhere a reduction's algorithm isn't a matter of its time.
+        return settings.compare > 0 && key.blocking && !settings.forced[static_cast<std::size_t>(key.function)] &&
+               (key.exact || !settings.reproducible);
+    }
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
+    /// Collective.
+    void probe();
+    /// Calls of the kind go to the MPI without a look at their plan.
+    void leave_kind(CachedPlan& plan);
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
     /// Whether a plan through aggregators may be made: in service, for this call, with these settings.
@@ -269,16 +286,15 @@ class Communicator {
     std::optional<bool> ranks_read_each_other_;
     std::array<CachedPlan*, recent_plans> recent_{};
     std::vector<std::unique_ptr<CachedPlan>> plans_;
-    /// What is compared together: plans of one algorithm for blocks of one size class, whatever the root.
-    struct Kind {
-        select::Function function;
-        int size_class;
-        bool ordered;
-        Comparing comparing;
+    struct ComparedKind {
+        CallKind kind;
         std::string algorithm;
-        friend bool operator==(const Kind&, const Kind&) = default;
+        std::unique_ptr<Comparison> comparison;
     };
-    std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
+    std::vector<ComparedKind> comparisons_;
+    bool may_probe_ = false;
+    std::optional<Verdicts> verdicts_{std::in_place};
+    std::shared_ptr<Verdicts> shared_verdicts_;               ///< null: no other communicator has these ranks
     std::vector<std::unique_ptr<Aggregation>> aggregations_;  ///< by level of the groups
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <array>
 
-#include "palmette/select/pace.hpp"
-
 namespace palmette::runtime {
+
 namespace {
 
 /// Two calls are comparable when one moves at most this many times as much as the other.
 constexpr double comparable_ratio = 1.25;
+
+/// Before there is a verdict, calls between pairs follow a median ratio as large as this.
+constexpr double clear_ratio = 1.3;
+constexpr std::size_t few_pairs = 3;
+
+/// Calls until the next pair after one that failed.
+constexpr std::int64_t after_failure = 4096;
 
 }  // namespace
 
@@ -25,32 +31,34 @@ bool Comparison::record(Turn turn, double seconds, int code) {
 }
 
 bool Comparison::agree_on_pair() {
-    std::array<double, 7> agreed{ours_now_,
+    std::array<double, 6> agreed{ours_now_,
                                  mpi_now_,
                                  failed_ ? 1.0 : 0.0,
                                  agreeing_s_,
-                                 preparing_s_,
                                  static_cast<double>(ours_bytes_),
                                  static_cast<double>(mpi_bytes_)};
     const double begin = PMPI_Wtime();
     const int code =
         PMPI_Allreduce(MPI_IN_PLACE, agreed.data(), static_cast<int>(agreed.size()), MPI_DOUBLE, MPI_MAX, shadow_comm_);
     agreeing_s_ = PMPI_Wtime() - begin;
-    const auto [ours, mpi, failed, agreeing, preparing, ours_bytes, mpi_bytes] = agreed;
+    const auto [ours, mpi, failed, agreeing, ours_bytes, mpi_bytes] = agreed;
     failed_ = false;
-    preparing_s_ = 0;
     mpi_first_ = !mpi_first_;
     if (code != MPI_SUCCESS || failed > 0 || ours <= 0 || mpi <= 0) {
         // Calls that fail, or that the clock doesn't resolve, are inconclusive.
-        postpone();
+        next_ = calls_ + after_failure;
         return false;
     }
     before_ = verdict_;
-    // Assumes that each barrier and agreement takes as long as the last agreement.
-    cost_s_ = shadow_ ? mpi + preparing + 4 * agreeing : std::max(0.0, mpi - ours) + 3 * agreeing;
-    comparable_ = std::max(ours_bytes, mpi_bytes) <= comparable_ratio * std::min(ours_bytes, mpi_bytes);
+    // Assumes that each barrier takes as long as the last agreement.
+    const double synchronising_s = 3 * agreeing;
+    cost_s_ = synchronising_s + std::max(0.0, mpi_meanwhile_ ? ours - mpi : mpi - ours);
+    comparable_ = warm_ && std::max(ours_bytes, mpi_bytes) <= comparable_ratio * std::min(ours_bytes, mpi_bytes);
     if (comparable_) add(ours, mpi);
-    next_ = calls_ + select::calls_to_next_pair(cost_s_, ours, share_, verdict_);
+    // Set-up that only the first pair has doesn't postpone the second one.
+    pace_.add(warm_ ? ours : std::min(ours, mpi), mpi, synchronising_s, verdict_);
+    warm_ = true;
+    next_ = terms_.once && verdict_ != select::Verdict::open ? never : calls_ + pace_.calls_to_next_pair(calls_);
     return true;
 }
 
@@ -63,6 +71,14 @@ void Comparison::add(double ours, double mpi) {
     ours_.push_back(ours);
     mpi_.push_back(mpi);
     verdict_ = select::judge(ours_, mpi_);
+    mpi_meanwhile_ = verdict_ == select::Verdict::open && leans_to_mpi();
+}
+
+bool Comparison::leans_to_mpi() const {
+    const double ratio = ours_s() / mpi_s();
+    if (!terms_.on_trial) return ratio > clear_ratio;
+    // Where bits depend on who performs a call, it changes once at most.
+    return terms_.once || ours_.size() < few_pairs || ratio > 1 / clear_ratio;
 }
 
 }  // namespace palmette::runtime

@@ -154,18 +154,14 @@ Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ran
 }
 
 Job job_from_nodes(const std::vector<RankLocation>& ranks) {
-    std::vector<std::vector<std::int32_t>> keys;
-    for (const RankLocation& rank : ranks)
-        keys.push_back({rank.node_colour, rank.place.socket, rank.place.numa, rank.place.l3});
-    // On a host where some rank is bound to no part of a level, nothing is known of that level.
-    std::map<std::int32_t, std::array<bool, 4>> unknown;
-    for (const auto& key : keys)
-        for (std::size_t l = 1; l < key.size(); ++l) unknown[key[0]][l] = unknown[key[0]][l] || key[l] < 0;
-    for (auto& key : keys)
-        for (std::size_t l = 1; l < key.size(); ++l)
-            if (unknown[key[0]][l]) key[l] = -1;
-    return Job::from_groups({"node", "socket", "numa", "l3"}, keys);
+    std::vector<PlacedRank> placed;
+    for (const RankLocation& rank : ranks) placed.push_back({rank.node_colour, rank.place});
+    const auto [names, keys] = levels_by_kernel(placed);
+    return Job::from_groups(names, keys);
 }
+
+/// Links of hosts that are pretended: those of the emulated cluster on which the built-in table was measured.
+constexpr double pretended_bytes_per_s = 12.5e6;
 
 /// Rank 0's part: the job as JSON, with the note in front.
 std::string job_text(const Settings& settings, const std::vector<RankLocation>& ranks) {
@@ -182,7 +178,9 @@ std::string job_text(const Settings& settings, const std::vector<RankLocation>& 
     } else {
         out.set("note", "");
     }
-    out.set("job", job_from_nodes(ranks).to_json());
+    Job job = job_from_nodes(ranks);
+    if (!settings.pretended_hosts.empty()) job.set_capacity(*job.find_level("node"), pretended_bytes_per_s);
+    out.set("job", job.to_json());
     return out.dump();
 }
 

@@ -329,7 +329,6 @@ CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes
     made->key.blocking = blocking;
     made->key.block_bytes = block_bytes;
     // Ranks whose arguments are erroneous don't know a call's lengths where these differ.
-    made->key.comparing = select::sizes_unknown(function) ? Comparing::never : Comparing::alternating;
     fill(*made);
     return *plans_.emplace(key, std::move(made)).first->second;
 }
@@ -405,7 +404,7 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     plan.kept_blocks = &without_source_;
     plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
     plan.buffered_sends = state_.buffered_sends_of(plan, settings);
-    plan.comparison = bytes == 0 ? nullptr : state_.comparison_of(plan, settings);
+    plan.comparison = bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
     if (differ) plan.neighbours = this;
     if (differ && bytes > 0) plan.slot = bytes;
     if (bytes == 0) return;

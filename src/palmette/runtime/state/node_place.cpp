@@ -5,10 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/text.hpp"
@@ -82,6 +87,37 @@ std::vector<int> first_of_numa_nodes(const std::string& system, const std::vecto
     return first;
 }
 
+/// By processor, the first one of its object of some kind, as of `first_of_objects`.
+using Kind = std::vector<int>;
+
+/// Whether each object of `inner` lies in one object of `outer`, or touches none.
+bool holds(const Kind& outer, const Kind& inner, const std::vector<int>& online) {
+    constexpr int unseen = -2;
+    Kind around(inner.size(), unseen);
+    for (const int cpu : online) {
+        const int object = inner[static_cast<std::size_t>(cpu)];
+        if (object < 0) continue;
+        int& its = around[static_cast<std::size_t>(object)];
+        if (its == unseen) its = outer[static_cast<std::size_t>(cpu)];
+        if (its != outer[static_cast<std::size_t>(cpu)]) return false;
+    }
+    return true;
+}
+
+/// The kinds from the outside to the inside, as `nested_groups` of `palmette discover` sorts them: a NUMA node may hold
+/// sockets. What cuts across another kind, or isn't known, is left out.
+std::vector<std::size_t> nested(const std::array<Kind, 4>& kinds, const std::vector<int>& online) {
+    std::vector<std::size_t> order;
+    for (const std::size_t kind : {0, 3, 1, 2}) {  // sockets and cores stay whatever else there is
+        if (kinds[kind].empty()) continue;
+        auto at = order.begin();
+        while (at != order.end() && holds(kinds[*at], kinds[kind], online)) ++at;
+        if (std::all_of(at, order.end(), [&](std::size_t below) { return holds(kinds[kind], kinds[below], online); }))
+            order.insert(at, kind);
+    }
+    return order;
+}
+
 }  // namespace
 
 std::optional<NodePlace> place_by_kernel(const std::string& system, const std::vector<int>& allowed) {
@@ -90,22 +126,25 @@ std::optional<NodePlace> place_by_kernel(const std::string& system, const std::v
     NodePlace place;
     // A rank that isn't bound is in no part of its host.
     if (std::includes(allowed.begin(), allowed.end(), online.begin(), online.end())) return place;
-    const std::array<std::vector<int>, 4> kinds{first_of_objects(system, online, "topology/core_siblings_list"),
-                                                first_of_numa_nodes(system, online),
-                                                first_of_objects(system, online, "cache/index3/shared_cpu_list"),
-                                                first_of_objects(system, online, "topology/thread_siblings_list")};
-    // hwloc numbers objects from the outside to the inside, on each level by the first processor.
+    const std::array<Kind, 4> kinds{first_of_objects(system, online, "topology/core_siblings_list"),
+                                    first_of_numa_nodes(system, online),
+                                    first_of_objects(system, online, "cache/index3/shared_cpu_list"),
+                                    first_of_objects(system, online, "topology/thread_siblings_list")};
+    const std::vector<std::size_t> order = nested(kinds, online);
+    // Objects are numbered from the outside to the inside, on each level by the first processor; those of no object of
+    // a level come behind the others.
     const auto key = [&](int cpu) {
         std::array<int, 5> out{};
-        for (std::size_t k = 0; k < kinds.size(); ++k)
-            out[k] = kinds[k].empty() ? -1 : kinds[k][static_cast<std::size_t>(cpu)];
+        for (std::size_t k = 0; k < order.size(); ++k) {
+            const int object = kinds[order[k]][static_cast<std::size_t>(cpu)];
+            out[k] = object < 0 ? std::numeric_limits<int>::max() : object;
+        }
         out.back() = cpu;
         return out;
     };
     std::sort(online.begin(), online.end(), [&](int a, int b) { return key(a) < key(b); });
     const std::array<std::int32_t*, 4> numbers{&place.socket, &place.numa, &place.l3, &place.core};
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-        if (kinds[k].empty()) continue;
+    for (const std::size_t k : order) {
         std::vector<int> objects;  // in hwloc's order
         std::int32_t found = -1;
         bool one = true;
@@ -124,6 +163,45 @@ std::optional<NodePlace> place_by_kernel(const std::string& system, const std::v
         if (one) *numbers[k] = found;
     }
     return place;
+}
+
+namespace {
+
+bool numa_holds_sockets(const std::vector<PlacedRank>& ranks) {
+    using Inside = std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>>;
+    Inside sockets;
+    Inside nodes;
+    for (const PlacedRank& rank : ranks) {
+        if (rank.place.socket < 0 || rank.place.numa < 0) continue;
+        sockets[{rank.node, rank.place.numa}].insert(rank.place.socket);
+        nodes[{rank.node, rank.place.socket}].insert(rank.place.numa);
+    }
+    const auto several = [](const Inside& inside) {
+        return std::any_of(inside.begin(), inside.end(), [](const auto& one) { return one.second.size() > 1; });
+    };
+    return several(sockets) && !several(nodes);
+}
+
+}  // namespace
+
+std::pair<std::vector<std::string>, std::vector<std::vector<std::int32_t>>> levels_by_kernel(
+    const std::vector<PlacedRank>& ranks) {
+    const bool numa_first = numa_holds_sockets(ranks);
+    std::vector<std::vector<std::int32_t>> keys;
+    for (const PlacedRank& rank : ranks) {
+        keys.push_back({rank.node, rank.place.socket, rank.place.numa, rank.place.l3});
+        if (numa_first) std::swap(keys.back()[1], keys.back()[2]);
+    }
+    // On a host where some rank is bound to no part of a level, nothing is known of that level.
+    std::map<std::int32_t, std::array<bool, 4>> unknown;
+    for (const auto& key : keys)
+        for (std::size_t l = 1; l < key.size(); ++l) unknown[key[0]][l] = unknown[key[0]][l] || key[l] < 0;
+    for (auto& key : keys)
+        for (std::size_t l = 1; l < key.size(); ++l)
+            if (unknown[key[0]][l]) key[l] = -1;
+    std::vector<std::string> names{"node", "socket", "numa", "l3"};
+    if (numa_first) std::swap(names[1], names[2]);
+    return {std::move(names), std::move(keys)};
 }
 
 NodePlace find_node_place() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace palmette::runtime {
@@ -23,5 +24,16 @@ NodePlace find_node_place();
 /// By the files below `system` (/sys/devices/system) for a process that may run on `allowed`, in ascending order.
 /// Objects are numbered as hwloc numbers them. Nothing where the processors aren't listed. One read for each object.
 std::optional<NodePlace> place_by_kernel(const std::string& system, const std::vector<int>& allowed);
+
+/// A rank's host, by any number that is its own, and its place there.
+struct PlacedRank {
+    std::int32_t node = 0;
+    NodePlace place;
+};
+
+/// The levels of a job that no file describes, outermost first, and each rank's group on each level, for
+/// Job::from_groups. Where NUMA nodes hold sockets, as on machines of several boards, they stand outside of them.
+std::pair<std::vector<std::string>, std::vector<std::vector<std::int32_t>>> levels_by_kernel(
+    const std::vector<PlacedRank>& ranks);
 
 }  // namespace palmette::runtime

@@ -12,6 +12,7 @@
 #include "palmette/runtime/state/communicator.hpp"
 #include "palmette/runtime/state/control.hpp"
 #include "palmette/runtime/state/presence.hpp"
+#include "palmette/runtime/state/probe.hpp"
 
 namespace palmette::runtime {
 
@@ -79,6 +80,9 @@ class Process {
     /// the MPI was initialized without palmette. Throws base::Error on all ranks alike.
     Communicator& composing(MPI_Comm comm, const Settings& settings);
 
+    /// Of the world, measured by all of its ranks: for communicators that are made from now on.
+    void keep_costs(const ProbedCosts& costs);
+
     /// Collective, before the communicator is freed.
     void leave_aggregators(MPI_Comm comm);
 
@@ -122,7 +126,11 @@ class Process {
         std::shared_ptr<const Settings> forced;  ///< that the rows below were looked up for
         topology::Job job;
         Communicator::AllLeftToMpi left;
+        std::shared_ptr<Verdicts> verdicts;  ///< null: only this communicator's
     };
+    /// Of communicators of these ranks that have been there; 0: nothing is known.
+    std::uint64_t verdicts_digest(const std::vector<topology::Rank>& members,
+                                  const std::shared_ptr<const Settings>& forced);
     std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,
                                           const std::shared_ptr<const Settings>& forced);
     /// What the ranks of a new communicator have agreed on.

@@ -215,13 +215,34 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
     const std::shared_ptr<const Place>& place = settled.place;
     auto state = std::make_unique<Communicator>(
         place ? shadow_comm : MPI_COMM_NULL, place ? place->job : topology::Job::flat(1), rank, tag_limit_, waiting_);
-    if (place)
+    if (place) {
         state->set_left_to_mpi(place->left);
-    else
+        // A verdict of another thread could come to one rank earlier than to another one.
+        if (place->verdicts && !several_threads_) state->share_verdicts(place->verdicts);
+    } else {
         state->unusable = settled.unusable;
+    }
+    // Pretended hosts have costs that are pretended.
+    if (place && comm == MPI_COMM_WORLD && settings_.pretended_hosts.empty() && settings_.mpi != "smpi")
+        state->probe_when_needed();
     state->set_drivers(settled.drivers);
     state->keep_settings(forced);
     return state;
+}
+
+void Process::keep_costs(const ProbedCosts& costs) {
+    // Another thread may be making a communicator, on one rank before this and on another one after it.
+    if (several_threads_ || !world_) return;
+    const std::lock_guard lock(places_mutex_);
+    const topology::Job measured_on = *world_;
+    apply_costs(costs, measured_on, *world_);
+    for (auto& place : places_) {
+        topology::Job job = world_->restricted_to(place->members);
+        const Settings& settings = place->forced ? *place->forced : settings_;
+        const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, settings, report_);
+        place =
+            std::make_shared<const Place>(Place{place->members, place->forced, std::move(job), left, place->verdicts});
+    }
 }
 
 std::shared_ptr<const Process::Place> Process::place_of(std::vector<topology::Rank> members,
@@ -237,9 +258,17 @@ std::shared_ptr<const Process::Place> Process::place_of(std::vector<topology::Ra
     topology::Job job = world_->restricted_to(members);
     const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, forced ? *forced : settings_, report_);
     if (places_.size() == most_places) places_.pop_back();
-    places_.insert(places_.begin(),
-                   std::make_shared<const Place>(Place{std::move(members), forced, std::move(job), left}));
+    places_.insert(places_.begin(), std::make_shared<const Place>(Place{std::move(members), forced, std::move(job),
+                                                                        left, std::make_shared<Verdicts>()}));
     return places_.front();
+}
+
+std::uint64_t Process::verdicts_digest(const std::vector<topology::Rank>& members,
+                                       const std::shared_ptr<const Settings>& forced) {
+    const std::lock_guard lock(places_mutex_);
+    for (const auto& place : places_)
+        if (place->members == members && place->forced == forced) return place->verdicts->digest();
+    return 0;
 }
 
 Process::Settled Process::settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced) {
@@ -251,6 +280,8 @@ Process::Settled Process::settle(MPI_Comm comm, MPI_Comm shadow_comm, const std:
     Agreement mine{settings.hash, true, !members.empty(), shadow_count_ < most_shadow_comms,
                    !settings.device_check || !device_library_is_loaded()};
     mine.no_driver = !device::driver_loaded();
+    // What one rank has forgotten, since it has met many other communicators meanwhile, doesn't count on any.
+    if (world_ && !members.empty()) mine.verdicts_hash = verdicts_digest(members, forced);
     mine.mpi_takes = mpi_takes_devices();
     const auto agreement = agree(simulated_services > 0 ? comm : shadow_comm, mine);
     out.unusable = !agreement                     ? Refusal::no_state
@@ -268,11 +299,12 @@ Process::Settled Process::settle(MPI_Comm comm, MPI_Comm shadow_comm, const std:
     try {
         if (agreement->world_known) {
             out.place = place_of(std::move(members), forced);
+            if (!agreement->verdicts_agree) out.place->verdicts->clear();
             return out;
         }
         topology::Job job = discover(shadow_comm, settings).job;
         const Communicator::AllLeftToMpi left = Communicator::left_to_mpi_on(job, settings, report_);
-        out.place = std::make_shared<const Place>(Place{{}, forced, std::move(job), left});
+        out.place = std::make_shared<const Place>(Place{{}, forced, std::move(job), left, nullptr});
     } catch (const base::Error& problem) {
         // The same on all ranks of the communicator.
         report_.note(problem.what());

@@ -39,13 +39,6 @@ const CallerBuffer* all_blocks(const Work& work, int rank) {
     }
 }
 
-std::string why_kept(const CachedPlan& plan) {
-    return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
-                     why_lost(plan), "; kept, so that results are bitwise the same from run to run. ",
-                     setting_of(plan.key.function),
-                     "=mpi leaves them to the MPI, PALMETTE_FALLBACK_FP_REDUCTIONS=1 only those that are slower");
-}
-
 /// Adds a call's lower bound to the report.
 void add_bound(const CallEvent& call) {
     const Work& work = call.work;
@@ -113,9 +106,6 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     row.mpi_s = comparison.mpi_s();
     if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
     ++row.of(comparison.verdict());
-    const bool lost_now =
-        comparison.verdict() == select::Verdict::slower && comparison.verdict_before() != select::Verdict::slower;
-    if (lost_now && comparison.pinned()) report.note(why_kept(plan));
 }
 
 void VerboseLog::call_ended(const CallEvent& call) {
@@ -128,10 +118,8 @@ void VerboseLog::call_ended(const CallEvent& call) {
 
 void VerboseLog::compared(const Communicator& state, const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;
-    if (!state.leads() || !comparison.comparable() || comparison.verdict() != select::Verdict::slower ||
-        comparison.pinned())
-        return;
-    std::fprintf(stderr, "palmette: %s of %s on %d ranks falls back to the MPI from here on: %s\n",
+    if (!state.leads() || !comparison.comparable() || !comparison.lost()) return;
+    std::fprintf(stderr, "palmette: %s of %s on %d ranks lost to the MPI's own: %s\n",
                  select::name_of(plan.key.function), phrase_of_sizes(plan.key.block_bytes).c_str(), state.size(),
                  why_lost(plan).c_str());
 }

@@ -41,11 +41,10 @@ struct Settings {
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     std::string joblog;  ///< empty: none; syslog, syslog:/SOCKET, a file or a folder for one line of JSON at the end
     int verbose = 0;
-    bool shared = true;                   ///< ranks of a node may share memory
-    bool reproducible = false;            ///< reductions give the same bits for any placement
-    double compare = 0.01;                ///< share of a kind of calls' time for comparing with the MPI's own; 0: never
-    bool fallback_fp_reductions = false;  ///< from a slower choice also where bits depend on who reduces
-    bool reorder = true;  ///< communicators with a topology may be reordered where the program allows it
+    bool shared = true;         ///< ranks of a node may share memory
+    bool reproducible = false;  ///< reductions give the same bits for any placement
+    double compare = 0.01;      ///< share of a kind of calls' time for comparing with the MPI's own; 0: never
+    bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
     topology::GridPurpose grids = topology::GridPurpose::halo;  ///< what they are reordered for
     bool check = false;              ///< all ranks compare what they pass before a collective
     std::optional<bool> device_mpi;  ///< whether the MPI takes device memory itself; nothing: it is asked

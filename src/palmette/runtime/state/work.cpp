@@ -341,10 +341,21 @@ void Work::open_device(MpiExecutor& executor) {
         device_->read_all();
 }
 
+int Work::hold() {
+    send.detach();
+    recv.detach_and_discard();
+    arguments = nullptr;
+    const int error = open();
+    held_ = error == MPI_SUCCESS;
+    return error;
+}
+
 int Work::run() {
     try {
-        piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
-        if (const int error = open()) return error;
+        if (!held_) {
+            piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
+            if (const int error = open()) return error;
+        }
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;

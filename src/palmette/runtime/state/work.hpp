@@ -53,8 +53,12 @@ class Work {
         device_ = nullptr;
         runs_on_device_ = overlaps_ = remembered_ = counts_changed_ = piecewise_ = false;
         left_to_mpi_ = std::nullopt;
+        held_ = false;
     }
 
+    /// Opens it now, so that it can run after the program has freed its memory: what it receives is discarded. Returns
+    /// an MPI code.
+    int hold();
     /// The whole call with the communicator's executor. Returns an MPI code.
     int run();
     /// After `run`: why the MPI must make the call, as all ranks know. The caller's input is as it was.
@@ -104,6 +108,7 @@ class Work {
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;
+    bool held_ = false;
     base::ByteBuffer discarded_;
     base::ByteBuffer slots_;
     base::ByteBuffer kept_;  ///< input that lies in the output's place, until all ranks have the result

@@ -7,7 +7,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Numbers = std::array<long long, 10>;
+using Numbers = std::array<long long, 12>;
 constexpr int number_count = static_cast<int>(Numbers().size());
 constexpr int agreement_tag = 11;
 
@@ -62,11 +62,21 @@ long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1);
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     const long long hash = halved(mine.settings_hash);
     const long long values = halved(mine.values_hash);
-    Numbers numbers{hash,   -hash,   mine.world_known, mine.has_communicator, mine.host_memory,
-                    values, -values, mine.recorded,    mine.no_driver,        mine.mpi_takes};
+    const long long verdicts = halved(mine.verdicts_hash);
+    Numbers numbers{hash,    -hash,         mine.world_known, mine.has_communicator, mine.host_memory, values,
+                    -values, mine.recorded, mine.no_driver,   mine.mpi_takes,        verdicts,         -verdicts};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0, numbers[4] != 0,
-                     mine.values_hash,   numbers[5] == -numbers[6], numbers[7] != 0, numbers[8] != 0, numbers[9] != 0};
+    Agreement out = mine;
+    out.settings_agree = numbers[0] == -numbers[1];
+    out.world_known = numbers[2] != 0;
+    out.has_communicator = numbers[3] != 0;
+    out.host_memory = numbers[4] != 0;
+    out.values_agree = numbers[5] == -numbers[6];
+    out.recorded = numbers[7] != 0;
+    out.no_driver = numbers[8] != 0;
+    out.mpi_takes = numbers[9] != 0;
+    out.verdicts_agree = numbers[10] == -numbers[11];
+    return out;
 }
 
 std::optional<BlockLengths> agree_on_blocks(MPI_Comm comm, const BlockLengths& mine) {

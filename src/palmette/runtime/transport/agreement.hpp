@@ -12,15 +12,17 @@ namespace palmette::runtime {
 /// One rank's contribution, or the common result.
 struct Agreement {
     std::uint64_t settings_hash = 0;
-    bool settings_agree = true;     ///< result: all hashes are equal
-    bool world_known = false;       ///< result: on all ranks
-    bool has_communicator = false;  ///< result: on all ranks
-    bool host_memory = false;       ///< result: on all ranks; no data of theirs can lie in device memory
-    std::uint64_t values_hash = 0;  ///< of all settings, those too that choices don't depend on
-    bool values_agree = true;       ///< result: all of these hashes are equal
-    bool recorded = false;          ///< result: calls of all ranks are
-    bool no_driver = true;          ///< result: no rank has a device's driver
-    bool mpi_takes = false;         ///< result: on all ranks the MPI takes the memory of all devices
+    bool settings_agree = true;       ///< result: all hashes are equal
+    bool world_known = false;         ///< result: on all ranks
+    bool has_communicator = false;    ///< result: on all ranks
+    bool host_memory = false;         ///< result: on all ranks; no data of theirs can lie in device memory
+    std::uint64_t values_hash = 0;    ///< of all settings, those too that choices don't depend on
+    bool values_agree = true;         ///< result: all of these hashes are equal
+    bool recorded = false;            ///< result: calls of all ranks are
+    bool no_driver = true;            ///< result: no rank has a device's driver
+    std::uint64_t verdicts_hash = 0;  ///< of what comparisons on communicators of the same ranks have found
+    bool verdicts_agree = true;       ///< result: all of these hashes are equal
+    bool mpi_takes = false;           ///< result: on all ranks the MPI takes the memory of all devices
 };
 
 /// Collective over `comm`, on which no other messages may be in flight. By messages along a binomial tree, up and down:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "palmette/runtime/transport/outstanding.hpp"
+#include "palmette/runtime/transport/simulated_memory.hpp"
 
 namespace palmette::runtime {
 
@@ -145,11 +146,17 @@ void MpiTransport::end(Executor& executor, bool failed) {
 
 namespace {
 
+#if defined(PALMETTE_ABI_SMPI)
+using MemoryOfNode = SimulatedMemory;
+#else
+using MemoryOfNode = NodeTransport;
+#endif
+
 /// The MPI's after those that take some messages and leave the others.
 Transports made_for(Waiting waiting, bool for_compositions) {
     auto messages = std::make_unique<MpiTransport>(waiting);
     Transports all;
-    all.push_back(std::make_unique<NodeTransport>(*messages));
+    all.push_back(std::make_unique<MemoryOfNode>(*messages));
     if (for_compositions) {
         all.push_back(std::make_unique<IpcTransport>(*messages));
         all.push_back(std::make_unique<NcclTransport>(MpiExecutor::nccl_index));
@@ -168,7 +175,14 @@ MpiExecutor::MpiExecutor(Transports all, SpinWait spin_wait)
       messages_(static_cast<MpiTransport*>(transports()[transports().size() - 2].get())),
       aggregation_(static_cast<AggregationTransport*>(transports().back().get())) {}
 
-MpiExecutor::MpiExecutor(Waiting waiting, SpinWait spin_wait) : MpiExecutor(made_for(waiting, false), spin_wait) {}
+MpiExecutor::MpiExecutor(Waiting waiting) : MpiExecutor(made_for(waiting, false), SpinWait(1, 1)) {}
+
+MpiExecutor::MpiExecutor(Waiting waiting, const SharedNode& node)
+    : MpiExecutor(made_for(waiting, false), SpinWait(node.members(), node.cores())) {
+#if defined(PALMETTE_ABI_SMPI)
+    pause_by(static_cast<SimulatedMemory&>(*node_));
+#endif
+}
 
 MpiExecutor::MpiExecutor(Waiting waiting, ForCompositions) : MpiExecutor(made_for(waiting, true), SpinWait(1, 1)) {
     ipc_ = static_cast<IpcTransport*>(transports()[ipc_index].get());

@@ -69,7 +69,9 @@ class MpiExecutor : public Executor {
   public:
     static constexpr std::uint8_t node_index = 0, aggregation_index = 2;
 
-    explicit MpiExecutor(Waiting waiting, SpinWait spin_wait = SpinWait(1, 1));
+    explicit MpiExecutor(Waiting waiting);
+    /// For plans by the memory of a node, too.
+    MpiExecutor(Waiting waiting, const SharedNode& node);
 
     /// With those for messages between devices, too, which only compositions ask for.
     struct ForCompositions {};

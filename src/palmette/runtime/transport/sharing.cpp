@@ -4,6 +4,7 @@
 
 #include "palmette/node/single_copy_trial.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
+#include "palmette/runtime/transport/simulated_memory.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -75,7 +76,11 @@ Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedSha
     // After this all ranks have tried to read the others' memory.
     if (out.works && !all_true(comm, true)) out.works = false;
     if (out.works && out.node) out.single_copy = out.node->single_copy().value_or(false);
+#if defined(PALMETTE_ABI_SMPI)
+    if (out.single_copy) out.single_copy_pays_from = share_simulated(*out.node);
+#else
     if (out.single_copy) out.single_copy_pays_from = single_copy_pays_from(*out.node);
+#endif
     return out;
 }
 

@@ -1,0 +1,37 @@
+// How to get from a function's stack frame to its caller's, by the unwind tables (.eh_frame) of the module that holds
+// the function. What exceptions are unwound by, but nothing is read that can't be, and a rule can be kept for its
+// address.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace palmette::base {
+
+/// Of one place in the code: where its caller's registers are, by its own stack and frame pointers. The canonical frame
+/// address (CFA) is the caller's stack pointer.
+struct FrameRule {
+    enum class From : std::uint8_t { kept, cfa, sp, fp };
+    /// `unknown`: no table tells; `outermost`: there is no caller.
+    enum class Kind : std::uint8_t { unknown, outermost, caller };
+
+    Kind kind = Kind::unknown;
+    From cfa_from = From::sp;   ///< sp or fp, to which `cfa` is added
+    bool cfa_is_there = false;  ///< what results isn't the CFA but where it lies
+    From fp_from = From::kept;  ///< the caller's frame pointer lies at this, plus `fp`; kept: it is the same
+    From ra_from = From::cfa;   ///< the same of the return address
+    bool is_signal = false;     ///< a signal came here: the caller's address is none that is returned to
+    std::int32_t cfa = 0, fp = 0, ra = 0;
+};
+
+/// The rule at `address`; for a return address pass it less 1, since it may be the next function's. Cost: microseconds,
+/// O(log functions of the module).
+FrameRule frame_rule_at(std::uintptr_t address);
+
+/// How often a module was unloaded from this process: addresses from before may mean others since. 50 ns.
+std::uint64_t unloaded_modules();
+
+/// The path of the module that holds the address as its loader has it; empty for the program itself and for none.
+std::string module_path_of(std::uintptr_t address);
+
+}  // namespace palmette::base

@@ -1,0 +1,78 @@
+// Communicator: candidates that are compared with the MPI's own collective, one after the other.
+#include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/state/communicator.hpp"
+#include "palmette/runtime/state/probe.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/reporting.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+/// Candidates of the model that are compared with the MPI's own, one after the other, before it keeps a kind of calls.
+constexpr std::size_t most_candidates = 3;
+
+}  // namespace
+
+CallKind kind_of(const PlanKey& key) { return {key.function, size_class(key.block_bytes), key.ordered, key.exact}; }
+
+Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
+    const CallKind kind = kind_of(plan.key);
+    for (const ComparedKind& known : comparisons_)
+        if (known.kind == kind && known.algorithm == plan.algorithm) return *known.comparison;
+    const Comparison::Terms terms{.share = settings.compare,
+                                  .on_trial = plan.on_trial,
+                                  .once = !plan.key.exact,
+                                  .late = !verdicts_->lost(kind).empty(),
+                                  .won = verdicts_->has_won(kind, plan.candidate)};
+    comparisons_.push_back({kind, plan.algorithm, std::make_unique<Comparison>(shadow_comm_, terms)});
+    return *comparisons_.back().comparison;
+}
+
+void Communicator::probe() {
+    may_probe_ = false;
+    const auto costs = probe_costs(shadow_comm_, job_, rank_);
+    if (!costs) return;
+    const topology::Job measured_on = job_;
+    apply_costs(*costs, measured_on, job_);
+    Process::instance().keep_costs(*costs);
+}
+
+void Communicator::keep_verdict(const CachedPlan& plan) {
+    const select::Verdict verdict = plan.comparison->verdict();
+    if (verdict == select::Verdict::open || verdict == plan.comparison->verdict_before()) return;
+    if (shared_verdicts_) shared_verdicts_->add(kind_of(plan.key), plan.candidate, !plan.comparison->lost());
+}
+
+void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
+    const std::string why = why_lost(plan);
+    const CallKind kind = kind_of(plan.key);
+    verdicts_->add(kind, plan.candidate, false);
+    if (!select::is_neighbourhood(plan.key.function) && verdicts_->lost(kind).size() < most_candidates) {
+        CachedPlan next;
+        next.key = plan.key;
+        fill(next, settings);
+        if (!next.refusal) {
+            next.users = plan.users;
+            plan = std::move(next);
+            return;
+        }
+    }
+    plan.refusal = Refusal::slower;
+    plan.reason = why;
+    leave_kind(plan);
+}
+
+void Communicator::leave_kind(CachedPlan& plan) {
+    const CallKind kind = kind_of(plan.key);
+    if (kind.ordered || kind.size_class < 1 || select::is_neighbourhood(kind.function)) return;
+    plan.refused = &Process::instance().report().refused_row(kind.function, *plan.refusal, plan.reason);
+    const std::int64_t from = kind.size_class == 1 ? 1 : largest_of(kind.size_class - 1) + 1;
+    for (LeftToMpi& left : left_.sizes[static_cast<std::size_t>(kind.function)][1]) {
+        if (left.has(from)) return;
+        if (left.from <= left.to) continue;
+        left = {from, largest_of(kind.size_class), plan.refused};
+        return;
+    }
+}
+
+}  // namespace palmette::runtime
