@@ -148,7 +148,7 @@ void failing() {
 void matched() {
     MPI_Message message;
     MPI_Request request;
-    for (const int probed : {last, MPI_ANY_SOURCE}) {
+    for (const int probed : std::array<int, 2>{last, MPI_ANY_SOURCE}) {
         send(41, 9);
         send(42, 9);
         MPI_Mprobe(probed, 9, world, &message, MPI_STATUS_IGNORE);

@@ -113,7 +113,7 @@ void take_build_id(const dl_phdr_info& module, const ElfW(Phdr) & header, trace:
         if (end > bytes) return;
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
             std::memcmp(reinterpret_cast<const void*>(begin + name), "GNU", 4) == 0) {
-            entry.build_id_bytes = std::min<std::uint32_t>(head.n_descsz, entry.build_id.size());
+            entry.build_id_bytes = std::min(head.n_descsz, static_cast<std::uint32_t>(entry.build_id.size()));
             std::memcpy(entry.build_id.data(), reinterpret_cast<const void*>(begin + body), entry.build_id_bytes);
         }
         at = end;

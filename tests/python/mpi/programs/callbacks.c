@@ -16,11 +16,11 @@ static ucontext_t main_context, coroutine, other;
 static volatile int sink;
 static int size_of_type, wrong;
 
-static void jumps(MPI_Comm* comm, int* code, ...) { longjmp(back_to_main, 1); }
+static void jumps(MPI_Comm *comm, int *code, ...) { longjmp(back_to_main, 1); }
 
-static void make(ucontext_t* made, void (*body)(void)) {
+static void make(ucontext_t *made, void (*body)(void)) {
     const size_t bytes = 65536, hole = 1 << 20;
-    char* room = mmap(NULL, bytes + 2 * hole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *room = mmap(NULL, bytes + 2 * hole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(room + hole, bytes, PROT_READ | PROT_WRITE);
     getcontext(made);
     made->uc_stack.ss_sp = room + hole;
@@ -48,18 +48,18 @@ static void sizes(void) {
         swapcontext(&other, &main_context);
     }
 }
-static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
-    for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+static void add(void *in, void *inout, int *count, MPI_Datatype *type) {
+    for (int i = 0; i < *count; ++i) ((int *)inout)[i] += ((int *)in)[i];
 }
-static void add_and_switch(void* in, void* inout, int* count, MPI_Datatype* type) {
+static void add_and_switch(void *in, void *inout, int *count, MPI_Datatype *type) {
     add(in, inout, count, type);
     swapcontext(&main_context, &other);
 }
-static void add_and_call(void* in, void* inout, int* count, MPI_Datatype* type) {
+static void add_and_call(void *in, void *inout, int *count, MPI_Datatype *type) {
     add(in, inout, count, type);
     MPI_Type_size(*type, &size_of_type);
 }
-static void reduce(void (*function)(void*, void*, int*, MPI_Datatype*)) {
+static void reduce(void (*function)(void *, void *, int *, MPI_Datatype *)) {
     MPI_Op op;
     int one = 1, sum = 0, ranks;
     MPI_Comm_size(MPI_COMM_SELF, &ranks);
@@ -84,7 +84,7 @@ __attribute__((noinline)) static void sums(MPI_Comm comm, int deep) {
     }
     sink += room[0];
 }
-static void jump(const char* which, int deep) {
+static void jump(const char *which, int deep) {
     MPI_Comm comm;
     MPI_Errhandler handler;
     MPI_Request request;
@@ -92,7 +92,7 @@ static void jump(const char* which, int deep) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    MPI_Comm_create_errhandler((MPI_Comm_errhandler_function*)jumps, &handler);
+    MPI_Comm_create_errhandler((MPI_Comm_errhandler_function *)jumps, &handler);
     MPI_Comm_set_errhandler(comm, handler);
     for (volatile int i = 0; i < 3; ++i)
         if (setjmp(back_to_main) == 0) {
@@ -106,7 +106,7 @@ static void jump(const char* which, int deep) {
     if (ranks > 1 && rank < 2) MPI_Recv(&x, 1, MPI_INT, 1 - rank, 3, comm, MPI_STATUS_IGNORE);
 }
 
-static void add_and_jump(void* in, void* inout, int* count, MPI_Datatype* type) { longjmp(back_to_main, 1); }
+static void add_and_jump(void *in, void *inout, int *count, MPI_Datatype *type) { longjmp(back_to_main, 1); }
 static void jump_out_of_operation(void) {
     MPI_Op op;
     int one = 1, sum = 0;
@@ -116,10 +116,10 @@ static void jump_out_of_operation(void) {
 }
 
 /* One function of each of two modules, the second loaded where the first was. */
-static void modules(char** paths) {
-    void* at[2];
+static void modules(char **paths) {
+    void *at[2];
     for (int m = 0; m < 2; ++m) {
-        void* module = dlopen(paths[m], RTLD_NOW | RTLD_LOCAL);
+        void *module = dlopen(paths[m], RTLD_NOW | RTLD_LOCAL);
         at[m] = dlsym(module, "of_module");
         for (int i = 0; i < 5; ++i) ((void (*)(void))at[m])();
         dlclose(module);
@@ -127,21 +127,34 @@ static void modules(char** paths) {
     puts(at[0] == at[1] ? "same addresses" : "other addresses");
 }
 
-#define F(n) __attribute__((noinline)) static void from##n(void) { wrapper(); sink += n; }
-__attribute__((noinline)) static void wrapper(void) { MPI_Type_size(MPI_INT, &size_of_type); sink++; }
-F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
-static void (*const places[])(void) = {from0, from1, from2, from3, from4,  from5,
-                                     from6, from7, from8, from9, from10, from11};
+#define F(n)                                              \
+    __attribute__((noinline)) static void from##n(void) { \
+        wrapper();                                        \
+        sink += n;                                        \
+    }
+__attribute__((noinline)) static void wrapper(void) {
+    MPI_Type_size(MPI_INT, &size_of_type);
+    sink++;
+}
+F(0)
+F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) static void (*const places[])(void) = {
+    from0, from1, from2, from3, from4, from5, from6, from7, from8, from9, from10, from11};
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    const char* which = argv[1];
+    const char *which = argv[1];
     make(&coroutine, barriers);
     make(&other, sizes);
     if (!strcmp(which, "grown"))
-        for (int i = 0; i < 20; ++i) { barrier(500000); swapcontext(&main_context, &coroutine); }
+        for (int i = 0; i < 20; ++i) {
+            barrier(500000);
+            swapcontext(&main_context, &coroutine);
+        }
     else if (!strcmp(which, "shrunk"))
-        for (int i = 0; i < 20; ++i) { swapcontext(&main_context, &coroutine); barrier(500000); }
+        for (int i = 0; i < 20; ++i) {
+            swapcontext(&main_context, &coroutine);
+            barrier(500000);
+        }
     else if (!strcmp(which, "switched"))
         reduce(add_and_switch);
     else if (!strcmp(which, "called"))

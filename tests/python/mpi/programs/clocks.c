@@ -12,11 +12,11 @@
 static double jump;
 
 __attribute__((visibility("default"))) void clock_is_set(void) {
-    const char* by = getenv("JUMP");
+    const char *by = getenv("JUMP");
     jump = by ? atof(by) : 0;
 }
 
-int clock_gettime(clockid_t id, struct timespec* time) {
+int clock_gettime(clockid_t id, struct timespec *time) {
     const long code = syscall(SYS_clock_gettime, id, time);
     if (code == 0 && id == CLOCK_REALTIME && jump != 0) {
         const long long ns = time->tv_sec * 1000000000LL + time->tv_nsec + (long long)(jump * 1e9);
@@ -26,13 +26,13 @@ int clock_gettime(clockid_t id, struct timespec* time) {
     return (int)code;
 }
 
-int open(const char* path, int flags, ...) {
-    static int (*next)(const char*, int, ...);
-    const char* list = getenv("CLOCKSOURCES");
+int open(const char *path, int flags, ...) {
+    static int (*next)(const char *, int, ...);
+    const char *list = getenv("CLOCKSOURCES");
     va_list more;
     va_start(more, flags);
     const int mode = va_arg(more, int);
     va_end(more);
-    if (!next) next = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+    if (!next) next = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     return next(list && strstr(path, "available_clocksource") ? list : path, flags, mode);
 }
