@@ -112,7 +112,9 @@ TEST_F(Staging, OnlyWhatStaysTheHostsIsKnownUnasked) {
     cuda.release(memory);
 
     char on_stack[100];
-    EXPECT_TRUE(known_host(&on_stack[99], &in_the_program[50], static_cast<const void*>(nullptr)));
+    EXPECT_TRUE(known_host(&in_the_program[50]));
+    EXPECT_TRUE(known_host(&on_stack[99]));
+    EXPECT_TRUE(known_host(static_cast<const void*>(nullptr)));
     // What may be unmapped is asked for each time.
     void* const mapped = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(mapped, MAP_FAILED);

@@ -137,8 +137,20 @@ __attribute__((noinline)) static void wrapper(void) {
     sink++;
 }
 F(0)
-F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) static void (*const places[])(void) = {
-    from0, from1, from2, from3, from4, from5, from6, from7, from8, from9, from10, from11};
+F(1)
+F(2)
+F(3)
+F(4)
+F(5)
+F(6)
+F(7)
+F(8)
+F(9)
+F(10)
+F(11)
+
+static void (*const places[])(void) = {from0, from1, from2, from3, from4,  from5,
+                                       from6, from7, from8, from9, from10, from11};
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
