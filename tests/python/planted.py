@@ -237,7 +237,7 @@ KINDS = {
     }.items()
     for name in names.split()
 }
-COMPLETES = re.compile(r"MPI_(Wait|Test|Sendrecv).*")
+COMPLETES = re.compile(r"MPI_(Wait|Test|Sendrecv|Request_free|Finalize).*")
 
 
 def waits_shown(job: Job) -> dict[Row, float]:

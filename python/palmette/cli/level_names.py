@@ -10,6 +10,7 @@ import re
 
 import click
 
+from palmette import _core
 from palmette.cli.meant import close
 from palmette.cli.printable import printable
 
@@ -30,6 +31,10 @@ def levels_of(spec: str) -> list[str]:
 
 def level_notes(spec: str) -> list[str]:
     """Return what is odd about the names of the levels: a slip, or a switch level that no row of the table can mean."""
+    try:
+        _core.parse_synthetic(spec)
+    except _core.Error:
+        return []  # told where the machine is made
     names = levels_of(spec)
     unknown = [name for name in names if name not in KNOWN and not name.startswith("tier")]
     listed = ", ".join(names)

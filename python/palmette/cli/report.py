@@ -98,6 +98,8 @@ def command(
             emit_json({"run": loaded.id, "started": loaded.started, "cells": [row.to_json() for row in rows]})
             return
         if speedups:
+            if speedups.suffix != ".svg":
+                raise CliError(f"--speedups {speedups}: a picture, whose name ends in .svg, as in speedups.svg")
             from palmette.report.speedups import write_speedups
 
             write_speedups(speedups, loaded, rows)

@@ -396,8 +396,11 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         return bound;
     };
     const std::int64_t ring = ring_bytes();
-    const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
     const bool alone = spec.name == "shared";
+    // A leader exposes what it forwards for its whole node.
+    const std::int64_t forwarded =
+        request.collective == Collective::alltoall && !alone ? plan.job->nodes().groups.largest() : 1;
+    const std::int64_t exposed = forwarded * most_exposed(request.collective, plan.job->size(), request.block_bytes);
     const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
     // What is read in place needs no capacity in shared memory, whole or in chunks.
     const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
