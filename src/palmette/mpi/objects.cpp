@@ -49,10 +49,17 @@ Symbols::Symbols(std::uintptr_t base, const ElfW(Dyn) * dynamic) : base_(base) {
     if (strings_ && name) name_ = strings_ + name->d_un.d_val;
 }
 
+/// Runs while the process is being relocated: sanitizers replace strcmp, and aren't ready then.
+static bool equal(const char* a, const char* b) {
+    for (; *a == *b; ++a, ++b)
+        if (*a == '\0') return true;
+    return false;
+}
+
 const ElfW(Sym) * Symbols::at(std::uint32_t index, const char* name) const {
     const ElfW(Sym) & symbol = symbols_[index];
     const bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0;
-    return defined && std::strcmp(strings_ + symbol.st_name, name) == 0 ? &symbol : nullptr;
+    return defined && equal(strings_ + symbol.st_name, name) ? &symbol : nullptr;
 }
 
 const ElfW(Sym) * Symbols::find_by_gnu_hash(const char* name) const {

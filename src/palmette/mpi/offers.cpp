@@ -43,7 +43,7 @@ std::span<Offer> offers() {
 /// Fortran's layer is another library than the MPI's own, and may come at any time later.
 bool is_fortran(const char* name) {
     if (name[0] == 'm') return true;
-    for (const char* c = name + std::strlen("MPI_"); *c; ++c)
+    for (const char* c = name + sizeof "MPI_" - 1; *c; ++c)
         if (*c >= 'a' && *c <= 'z') return false;
     return true;
 }

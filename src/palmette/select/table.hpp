@@ -112,7 +112,7 @@ struct Surroundings {
     std::string mpi;  ///< as in Row, empty where unknown; rows limited to an MPI then don't match
     bool oversubscribed = false;
     bool blocking = true;
-    bool compared = false;  ///< the program's own calls will show whether the MPI's own is faster
+    bool compared = false;  ///< the program's own calls will show whether the MPI's own is faster, where that is wanted
     /// Algorithms that have lost to the MPI, in these surroundings: not chosen again. Null: none.
     const std::vector<std::string>* lost = nullptr;
 };

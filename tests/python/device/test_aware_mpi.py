@@ -76,8 +76,8 @@ def test_it_gets_the_programs_own_buffers(mpi_called: Callable[[str], Mpi], name
     assert made_below(ran) == sum(row["by_the_mpi"] for row in rows(ran).values())
     assert ran.report is not None
     left = {row["function"]: row["rank_calls"] for row in ran.report["fallbacks"] if row["reason"] == REASON}
-    # All nonblocking calls, also those on the host, and new kinds of blocking ones.
-    assert left["allreduce"] > 3 * 24
+    # New kinds of blocking calls; nonblocking ones are the MPI's where no costs are known.
+    assert left["allreduce"] > 24
 
 
 @pytest.mark.parametrize("settings", [{"PALMETTE_DEVICE_MPI": "0"}, {}], ids=["said", "asked"])

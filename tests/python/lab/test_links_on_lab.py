@@ -65,6 +65,7 @@ def loads(lab: Lab, mpi: str, tmp_path: Path, **settings: str) -> tuple[link_loa
         "PALMETTE_TRACE": str(folder),
         "PALMETTE_TOPOLOGY": str(lab.topology_path),
         "PALMETTE_SERVE_AFTER": "0",
+        "PALMETTE_COMPARE": "0",
         **settings,
     }
     before = lab.link_bytes()

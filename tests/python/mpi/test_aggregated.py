@@ -125,7 +125,7 @@ def test_nonblocking_calls_are_left_to_others(mpi_called: Called, daemon: Daemon
 def test_with_four_groups_long_vectors_go_through_them_unforced(
     mpi_called: Called, daemon: Daemon, folder: Path, count: int
 ) -> None:
-    form = "aggregator@10GB/s:4node@1GB/s:2core"
+    form = "aggregator@10GB/s:4node@1GB/s~2us:2core"
     ran = mpi_called("mpich").run(
         RANKS, "aggregated", "--count", count, settings=settings(folder, daemon.address, daemon.key, form=form)
     )

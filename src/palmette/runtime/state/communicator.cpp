@@ -220,7 +220,7 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     }
     const std::vector<std::string> lost = verdicts_->lost(kind_of(plan.key));
     const select::Surroundings around{settings.mpi, settings.oversubscribed, plan.key.blocking,
-                                      is_compared(plan.key, settings), &lost};
+                                      may_guess(plan.key, settings), &lost};
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
         select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request, around);
@@ -434,8 +434,7 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
             // Reductions may be planned for another order of ranks, on which other rows match.
             if (!forced && plan::is_reduction(select::collective_of(function)) && (scattered || settings.reproducible))
                 continue;
-            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking,
-                                              blocking && settings.compare > 0};
+            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking, blocking};
             const std::size_t b = blocking ? 1 : 0;
             if (forced) {
                 if (!forced->algorithm)

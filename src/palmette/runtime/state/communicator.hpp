@@ -257,6 +257,11 @@ class Communicator {
         return settings.compare > 0 && key.blocking && !settings.forced[static_cast<std::size_t>(key.function)] &&
                (key.exact || !settings.reproducible);
     }
+    /// Whether the model may choose from assumed costs: a comparison shows whether that was right, or the user wants
+    /// none.
+    static bool may_guess(const PlanKey& key, const Settings& settings) {
+        return key.blocking && (settings.compare <= 0 || is_compared(key, settings));
+    }
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     /// Collective.
     void probe();
