@@ -101,7 +101,9 @@ def test_ucc_ignores_strings_with_an_unknown_algorithm(sends: Sends) -> None:
 def exported(table: _core.Table, placement: str) -> tuple[Mapping[str, str], Sequence[tuple[str, int, str]]]:
     """Variables of an export for eight ranks on four nodes, and (collective, bytes, algorithm) at the ends of its
     rules."""
-    (made,) = make_exports(["ucc-tune"], table, _core.Job(_core.Machine.synthetic("2leaf@50Mbit/s:2node@100Mbit/s:2core"), placement))
+    (made,) = make_exports(
+        ["ucc-tune"], table, _core.Job(_core.Machine.synthetic("2leaf@50Mbit/s:2node@100Mbit/s:2core"), placement)
+    )
     ends = []
     for line in made.mapped:
         function, start, end = line.decision.function, line.decision.min_bytes, line.decision.max_bytes
