@@ -42,7 +42,7 @@ struct PlanKey {
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
-/// The calls that are compared with such a one.
+/// The kind of calls whose comparison with the MPI's own covers calls with this key.
 CallKind kind_of(const PlanKey& key);
 
 /// A choice and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
@@ -131,9 +131,9 @@ class Communicator {
     void replace_lost(CachedPlan& plan, const Settings& settings);
     /// Collective, when a comparison has come to a verdict: the next communicator of these ranks knows it.
     void keep_verdict(const CachedPlan& plan);
-    /// What other communicators of the same ranks have found, and where this one's verdicts go.
     /// Costs that nothing is known of are measured when a choice needs them first.
     void probe_when_needed() { may_probe_ = true; }
+    /// Takes over what other communicators of the same ranks have found; this one's verdicts go there, too.
     void share_verdicts(std::shared_ptr<Verdicts> shared) {
         verdicts_.emplace(*shared);
         shared_verdicts_ = std::move(shared);
@@ -263,7 +263,7 @@ class Communicator {
         return key.blocking && (settings.compare <= 0 || is_compared(key, settings));
     }
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
-    /// Collective.
+    /// Collective: measures costs between a few ranks, for this job and, in the process, for later communicators.
     void probe();
     /// Calls of the kind go to the MPI without a look at their plan.
     void leave_kind(CachedPlan& plan);
