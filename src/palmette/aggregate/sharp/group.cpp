@@ -144,10 +144,11 @@ Problem Group::make_pool() {
 Problem Group::prove() {
     Problem problem = make_pool();
     if (problem.reason != Reason::none) out_of_band_.abort(problem.reason);
+    bool settled = true;
     for (int trial = 0;; ++trial) {
         bool open = false;
         const int code = problem.reason == Reason::none ? try_sum(open) : int{error_general};
-        const bool settled = out_of_band_.settle();
+        settled = out_of_band_.settle() && settled;
         // 0: this member has the sum; -1: may try again; -2: not.
         const int mine = code == success ? 0 : code == error_lock_failed && !open ? -1 : -2;
         const int all = agree(settled ? mine : -2);
@@ -156,6 +157,8 @@ Problem Group::prove() {
             return {};
         }
         if (all == -1 && trial + 1 < most_trials) {
+            // A member that aborts the next trial must not reach one that is still agreeing on this one.
+            settled = out_of_band_.settle();
             std::this_thread::sleep_for(milliseconds(1 << (2 * trial)));
             continue;
         }
