@@ -21,7 +21,7 @@ std::int64_t Pace::calls_to_next_pair(std::int64_t calls) const {
     const double ours = median(ours_), mpi = median(mpi_), synchronising = median(synchronising_);
     double wait = 0;
     if (verdict_ == Verdict::open) {
-        const double pair = synchronising + std::max(0.0, ours - mpi);
+        const double pair = std::max(0.0, synchronising + ours - mpi);
         wait = ((pairs_ + 1) * pair / mpi - credit_) / share_ - static_cast<double>(calls);
     } else {
         wait = (synchronising + std::max(0.0, mpi - ours)) / (share_ / 10 * ours);

@@ -12,7 +12,7 @@ double overhead(double share, double ratio, double synchronising, std::int64_t c
     double spent = 0;
     for (std::int64_t at = 1; at < calls;) {
         pace.add(ratio, 1, synchronising, Verdict::open);
-        spent += synchronising + std::max(0.0, ratio - 1);
+        spent += std::max(0.0, synchronising + ratio - 1);
         at += 1;
         at += pace.calls_to_next_pair(at);
     }

@@ -82,8 +82,7 @@ double node_s(const FormulaInput& input, double bytes, std::string_view inside, 
     const Tier& tier = input.tiers.intra_node();
     const double one = bytes / tier.stream + tier.overhead_s + (combine ? input.tiers.reduce_s(bytes) : 0);
     if (inside == "shared" && input.shares)
-        return tier.latency_s +
-               shared_in_node(input.tiers, bytes, combine ? 1 : members - 1, combine ? members - 1 : 0);
+        return shared_in_node(input.tiers, bytes, combine ? 1 : members - 1, combine ? members - 1 : 0);
     if (inside == "linear" || inside == "shared")
         return tier.latency_s + std::max((members - 1) * one, input.tiers.memory_s((members - 1) * bytes));
     return std::max(std::ceil(std::log2(members)) * (tier.latency_s + one),
@@ -281,7 +280,7 @@ double split_in_node(const FormulaInput& input, std::string_view inside, double 
     const double share = n * (group - 1) / group;
     const double combined = combine ? tiers.reduce_s(share) : 0;
     if (inside == "shared" && input.shares)
-        return 2 * tiers.intra_node().latency_s + tiers.copy_s(n) +
+        return tiers.intra_node().latency_s + tiers.copy_s(n) +
                std::max(combine ? combined : tiers.copy_s(share), tiers.memory_s((group - 1) * n));
     if (inside == "direct" || inside == "linear" || inside == "shared")
         return tiers.within_node(group - 1, n / group) + combined;

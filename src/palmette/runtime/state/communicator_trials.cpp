@@ -1,4 +1,7 @@
 // Communicator: candidates that are compared with the MPI's own collective, one after the other.
+#include <cstdio>
+
+#include "palmette/base/units.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/communicator.hpp"
 #include "palmette/runtime/state/probe.hpp"
@@ -10,6 +13,17 @@ namespace {
 
 /// Candidates of the model that are compared with the MPI's own, one after the other, before it keeps a kind of calls.
 constexpr std::size_t most_candidates = 3;
+
+void print(const ProbedCosts& costs, const topology::Job& job) {
+    for (std::size_t l = 0; l < costs.size(); ++l)
+        if (costs[l].known())
+            std::fprintf(stderr, "palmette: measured between %ss: latency %s, overhead %s, one stream %s\n",
+                         l < job.levels().size() ? job.levels()[l].name.c_str() : "neighbour",
+                         base::format_duration(costs[l].latency_s).c_str(),
+                         base::format_duration(costs[l].overhead_s).c_str(),
+                         costs[l].stream_bytes_per_s > 0 ? base::format_rate(costs[l].stream_bytes_per_s).c_str()
+                                                         : "as fast as short ones");
+}
 
 }  // namespace
 
@@ -32,6 +46,7 @@ void Communicator::probe() {
     may_probe_ = false;
     const auto costs = probe_costs(shadow_comm_, job_, rank_);
     if (!costs) return;
+    if (rank_ == 0 && Process::instance().settings().verbose > 0) print(*costs, job_);
     const topology::Job measured_on = job_;
     apply_costs(*costs, measured_on, job_);
     Process::instance().keep_costs(*costs);

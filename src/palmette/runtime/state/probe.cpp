@@ -14,6 +14,7 @@ constexpr int short_bytes = 8, long_bytes = 64 << 10;
 /// The first messages of a pair set up its connection.
 constexpr int warm_up = 2;
 constexpr int most_short = 40, most_long = 10;
+constexpr int batches = 3, batch_messages = 16;
 constexpr double budget_of_size_s = 1e-3;
 constexpr double budget_s = 20e-3;
 
@@ -27,13 +28,14 @@ std::int32_t partner_at(const topology::Job& job, std::size_t level) {
     return own < around ? own : -1;
 }
 
-/// Round trips between two ranks, of which the one at position 0 decides when they end: it says so in the first byte.
+/// Round trips between two ranks, of which the one at position 0 decides when they end, and whether more follow: it says
+/// so in the first byte.
 class PingPong {
   public:
     PingPong(MPI_Comm comm, int peer, bool leads) : comm_(comm), peer_(peer), leads_(leads), buffer_(long_bytes) {}
 
     /// Median one-way time at the leading rank; nothing after an error of the MPI.
-    std::optional<double> run(int bytes, int most) {
+    std::optional<double> run(int bytes, int most, bool late = false) {
         std::vector<double> times;
         const double begin = PMPI_Wtime();
         for (bool last = false; !last;) {
@@ -41,18 +43,37 @@ class PingPong {
             const auto done = static_cast<int>(times.size());
             if (leads_) {
                 last = done + 1 >= most || (done > warm_up && start - begin > budget_of_size_s);
-                buffer_[0] = last ? 1 : 0;
+                buffer_[0] = !last ? more : late ? end : pause;
             }
             const bool worked = leads_ ? send(bytes) && receive(bytes) : receive(bytes) && send(bytes);
             if (!worked) return std::nullopt;
-            last = buffer_[0] != 0;
+            last = buffer_[0] != more;
             times.push_back((PMPI_Wtime() - start) / 2);
         }
         times.erase(times.begin(), times.begin() + std::min<std::ptrdiff_t>(warm_up, std::ssize(times) - 1));
         return select::median(std::move(times));
     }
 
+    /// Time that a further short message of a batch takes, at the busier one of its ends; nothing after an error.
+    std::optional<double> overhead(double latency_s) {
+        std::vector<double> times;
+        for (int batch = 0; batch < batches; ++batch) {
+            const double start = PMPI_Wtime();
+            for (int i = 0; i < batch_messages; ++i)
+                if (!(leads_ ? send(short_bytes) : receive(short_bytes))) return std::nullopt;
+            if (!(leads_ ? receive(short_bytes) : send(short_bytes))) return std::nullopt;
+            times.push_back(PMPI_Wtime() - start);
+        }
+        const double single_s = 2 * latency_s;
+        return std::max(0.0, select::median(std::move(times)) - single_s) / (batch_messages - 1);
+    }
+
+    /// Both know it after `run`.
+    bool ended() const { return buffer_[0] == end; }
+
   private:
+    static constexpr char more = 0, pause = 1, end = 2;
+
     bool send(int bytes) { return PMPI_Send(buffer_.data(), bytes, MPI_BYTE, peer_, probe_tag, comm_) == MPI_SUCCESS; }
     bool receive(int bytes) {
         return PMPI_Recv(buffer_.data(), bytes, MPI_BYTE, peer_, probe_tag, comm_, MPI_STATUS_IGNORE) == MPI_SUCCESS;
@@ -71,22 +92,25 @@ std::optional<ProbedCosts> probe_costs(MPI_Comm comm, const topology::Job& job, 
     const int first = job.rank_at({0}).value;
     const bool leads = position == 0;
     const double begin = PMPI_Wtime();
-    // Latency and rate of each level, 0: unknown; then whether it has worked.
-    std::vector<double> found(2 * (job.levels().size() + 1) + 1, 0.0);
+    // Latency, overhead and rate of each level, 0: unknown; then whether it has worked.
+    std::vector<double> found(3 * (job.levels().size() + 1) + 1, 0.0);
     found.back() = 1;
     for (std::size_t level = 0; level <= job.levels().size(); ++level) {
         const std::int32_t other = partner_at(job, level);
         if (other < 0 || (!leads && position != other)) continue;
         PingPong pair(comm, leads ? job.rank_at({other}).value : first, leads);
         // Out of time: one round trip tells the partner.
-        const bool late = PMPI_Wtime() - begin > budget_s;
-        const auto latency = pair.run(short_bytes, late ? 1 : most_short);
-        const auto transfer = latency ? pair.run(long_bytes, late ? 1 : most_long) : std::nullopt;
+        const bool late = leads && PMPI_Wtime() - begin > budget_s;
+        const auto latency = pair.run(short_bytes, late ? 1 : most_short, late);
+        if (latency && pair.ended()) continue;
+        const auto overhead = latency ? pair.overhead(*latency) : std::nullopt;
+        const auto transfer = overhead ? pair.run(long_bytes, most_long) : std::nullopt;
         if (!transfer) {
             found.back() = 0;
-        } else if (!late) {
-            found[2 * level] = *latency;
-            found[2 * level + 1] = *transfer > *latency ? long_bytes / (*transfer - *latency) : 0;
+        } else {
+            found[3 * level] = *latency;
+            found[3 * level + 1] = *overhead;
+            found[3 * level + 2] = *transfer > *latency ? long_bytes / (*transfer - *latency) : 0;
         }
     }
     if (PMPI_Bcast(found.data(), static_cast<int>(found.size()), MPI_DOUBLE, first, comm) != MPI_SUCCESS ||
@@ -94,9 +118,10 @@ std::optional<ProbedCosts> probe_costs(MPI_Comm comm, const topology::Job& job, 
         return std::nullopt;
     ProbedCosts out(job.levels().size() + 1);
     for (std::size_t level = 0; level < out.size(); ++level) {
-        out[level].latency_s = found[2 * level];
-        out[level].stream_bytes_per_s = found[2 * level + 1];
-        if (found[2 * level] > 0) out[level].source = topology::CostSource::calibrated;
+        out[level].latency_s = found[3 * level];
+        out[level].overhead_s = std::min(found[3 * level + 1], found[3 * level] / 2);
+        out[level].stream_bytes_per_s = found[3 * level + 2];
+        if (found[3 * level] > 0) out[level].source = topology::CostSource::calibrated;
     }
     return out;
 }
