@@ -26,13 +26,13 @@ class FastPath : public testing::Test {
 TEST_F(FastPath, takes_what_it_was_opened_for_and_nothing_else) {
     EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
     bypass.open({MPI_COMM_WORLD, 4, true}, row, MPI_INT, 2, 100);
-    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 2, MPI_INT));
-    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 100, MPI_INT));
-    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 1, MPI_INT));
-    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 101, MPI_INT));
-    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, -5, MPI_INT));
-    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 2, MPI_DOUBLE));
-    EXPECT_FALSE(bypass.takes(MPI_COMM_SELF, 2, MPI_INT));
+    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 2, MPI_INT, MPI_OP_NULL, 0));
+    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 100, MPI_INT, MPI_OP_NULL, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 1, MPI_INT, MPI_OP_NULL, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 101, MPI_INT, MPI_OP_NULL, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, -5, MPI_INT, MPI_OP_NULL, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 2, MPI_DOUBLE, MPI_OP_NULL, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_SELF, 2, MPI_INT, MPI_OP_NULL, 0));
     EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD)) << "only some sizes are the MPI's";
 }
 
@@ -48,6 +48,30 @@ TEST_F(FastPath, counts_at_the_end_what_it_took) {
 TEST_F(FastPath, stays_closed_where_threads_call_at_the_same_time) {
     Report::Counter::concurrent = true;
     bypass.open({MPI_COMM_WORLD, 4, true}, row);
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
+}
+
+TEST_F(FastPath, takes_calls_with_the_same_arguments_up_to_a_limit_and_counts_them_where_told) {
+    std::int64_t counted = 7;
+    const auto takes = [&](int count, MPI_Datatype type, MPI_Op op, int root) {
+        return bypass.takes(MPI_COMM_WORLD, count, type, op, root);
+    };
+    bypass.open({MPI_COMM_WORLD, 4, true}, row, {5, MPI_INT, MPI_SUM, 1}, 2, counted);
+    EXPECT_FALSE(takes(4, MPI_INT, MPI_SUM, 1) || takes(6, MPI_INT, MPI_SUM, 1) || takes(5, MPI_FLOAT, MPI_SUM, 1));
+    EXPECT_FALSE(takes(5, MPI_INT, MPI_MAX, 1) || takes(5, MPI_INT, MPI_SUM, 0));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD)) << "not any length";
+    EXPECT_TRUE(takes(5, MPI_INT, MPI_SUM, 1));
+    bypass.settle();
+    EXPECT_EQ(counted, 8);
+    EXPECT_FALSE(takes(5, MPI_INT, MPI_SUM, 1)) << "it was settled";
+    bypass.open({MPI_COMM_WORLD, 4, true}, row, {5, MPI_INT, MPI_SUM, 1}, 2, counted);
+    EXPECT_TRUE(takes(5, MPI_INT, MPI_SUM, 1) && takes(5, MPI_INT, MPI_SUM, 1));
+    EXPECT_FALSE(takes(5, MPI_INT, MPI_SUM, 1)) << "the next is compared";
+    bypass.close();
+    EXPECT_EQ(counted, 10);
+    EXPECT_EQ(row.calls.operations(), 3);
+    bypass.open({MPI_COMM_WORLD, 4, true}, row, {0, MPI_DATATYPE_NULL, MPI_OP_NULL, 0}, 1, counted);
+    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD));
     EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
 }
 

@@ -45,11 +45,12 @@ class Call {
     bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
         TypeShape shape;
         if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
+        // Only predefined types are known to be dense here.
+        if (shape.dense) block_ = {count, type, MPI_OP_NULL, 0};
         const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
         if (!left) return false;
         left->row->calls.add(state_->leads());
         if (blocking_) state_->is_left(function_, process_.settings());
-        // Only predefined types are known to be dense here.
         if (blocking_ && shape.dense && may_bypass())
             bypass_of(function_).open(comm_info(), *left->row, type, (left->from + shape.size - 1) / shape.size,
                                       left->to / shape.size);
@@ -59,6 +60,9 @@ class Call {
     /// Chooses the plan. `block_bytes` as in plan::Request. False: refused and counted.
     bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }
     bool plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation);
+
+    /// After a call that the MPI makes until its plan is compared: the next ones needn't come here before a pair is due.
+    void bypass_until_due(const Work& work, MPI_Op op) const;
 
     /// Uses a plan that is there already. `row_bytes`: of its row in the report. False: refused and counted.
     bool take(Work& work, CachedPlan& plan, std::int64_t row_bytes);
@@ -112,6 +116,7 @@ class Call {
     MPI_Comm comm_;
     bool blocking_;
     Communicator* state_ = nullptr;
+    Bypass::Arguments block_{0, MPI_DATATYPE_NULL, MPI_OP_NULL, 0};  ///< count 0: of another form
 };
 
 }  // namespace palmette::runtime

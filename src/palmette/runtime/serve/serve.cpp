@@ -41,6 +41,7 @@ int check(const CallArguments& arguments) {
 }  // namespace
 
 std::optional<int> serve(const CallArguments& arguments) {
+    bypass_of(arguments.function).settle();
     if (has_postponed()) [[unlikely]]
         settle_postponed(&arguments);
     if (Process::instance().settings().check)
@@ -52,7 +53,9 @@ std::optional<int> serve(const CallArguments& arguments) {
     if (call.is_left() || !prepare(call, thread_work, arguments)) return std::nullopt;
     if (thread_work.fault != MPI_SUCCESS) [[unlikely]]
         if (const auto code = postpone(call, arguments, thread_work.fault)) return code;
-    return run_prepared(call, thread_work);
+    const auto code = run_prepared(call, thread_work);
+    if (!code) call.bypass_until_due(thread_work, arguments.op);
+    return code;
 }
 
 std::optional<int> run_prepared(Call& call, Work& work) {

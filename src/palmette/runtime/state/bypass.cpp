@@ -35,9 +35,27 @@ void Bypass::open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype 
     span_ = static_cast<std::uint64_t>(most - least);
 }
 
+void Bypass::open(const CommInfo& comm_info, Report::Refused& row, const Arguments& arguments, std::int64_t limit,
+                  std::int64_t& counted) {
+    all_calls_ = false;
+    if (!may_open(comm_info, row)) return;
+    // A barrier has no other arguments.
+    all_calls_ = arguments.type == MPI_DATATYPE_NULL;
+    type_ = arguments.type;
+    least_ = arguments.count;
+    span_ = 0;
+    op_ = arguments.op;
+    root_ = arguments.root;
+    limit_ = limit;
+    counted_ = &counted;
+}
+
 void Bypass::close() {
     if (row_) (leads_ ? row_->calls.of_first : row_->calls.of_others).add(calls_);
+    if (counted_) *counted_ += calls_;
     row_ = nullptr;
+    counted_ = nullptr;
+    limit_ = unlimited;
     calls_ = 0;
     open_ = false;
 }

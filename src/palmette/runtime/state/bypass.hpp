@@ -18,18 +18,23 @@ namespace palmette::runtime {
 ///
 /// Open only where nothing else has to be checked: no threads that call MPI concurrently, no checks of arguments, no
 /// outstanding operation in the background.
+///
+/// Calls that are left to the MPI until a pair of them is compared go the same way: those with the arguments that their
+/// plan depends on, and as many as come before the pair. All ranks must begin it at the same call, so they are counted
+/// in the comparison, before the next call that doesn't go this way.
 class alignas(64) Bypass {
   public:
     /// Whether a call on `comm` is the MPI's whatever its other arguments; counts it.
     bool takes(MPI_Comm comm) {
-        if (comm != comm_ || !open_ || !all_calls_) return false;
+        if (comm != comm_ || !open_ || !all_calls_ || calls_ == limit_) return false;
         ++calls_;
         return true;
     }
     /// Whether a call with blocks of `count` elements of `type` is the MPI's; counts it.
-    bool takes(MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
+    bool takes(MPI_Comm comm, std::int64_t count, MPI_Datatype type, MPI_Op op, int root) {
         if (comm != comm_ || !open_) return false;
         if (!all_calls_ && (type != type_ || out_of_range(count))) return false;
+        if (limit_ != unlimited && (op != op_ || root != root_ || calls_ == limit_)) return false;
         ++calls_;
         return true;
     }
@@ -58,10 +63,26 @@ class alignas(64) Bypass {
     /// be reused.
     void open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
               std::int64_t most);
+    /// The arguments that a plan depends on; `type`, which must be predefined, and `count` mean nothing for a barrier.
+    struct Arguments {
+        std::int64_t count;
+        MPI_Datatype type;
+        MPI_Op op;
+        int root;
+    };
+    /// Takes the next calls with these arguments, at most `limit`, and counts them in `counted`, too.
+    void open(const CommInfo& comm_info, Report::Refused& row, const Arguments& arguments, std::int64_t limit,
+              std::int64_t& counted);
+    /// Must be called before a call that it hasn't taken looks at what it counts in.
+    void settle() {
+        if (limit_ != unlimited) close();
+    }
     /// Takes nothing any more; adds its count to the report.
     void close();
 
   private:
+    static constexpr std::int64_t unlimited = -1;
+
     bool out_of_range(std::int64_t count) const {
         return static_cast<std::uint64_t>(count) - static_cast<std::uint64_t>(least_) > span_;
     }
@@ -71,10 +92,14 @@ class alignas(64) Bypass {
     MPI_Datatype type_{};
     std::int64_t least_ = 1;
     std::uint64_t span_ = 0;  ///< largest count less the least
-    std::int64_t calls_ = 0;
-    Report::Refused* row_ = nullptr;
-    int ranks_ = 0;
+    std::int64_t calls_ = 0, limit_ = unlimited;
+    MPI_Op op_{};
+    int root_ = 0;
     bool open_ = false, all_calls_ = false, leads_ = false;
+    // In the next cache line.
+    int ranks_ = 0;
+    Report::Refused* row_ = nullptr;
+    std::int64_t* counted_ = nullptr;
 };
 
 /// One for each function's blocking form.

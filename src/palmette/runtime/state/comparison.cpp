@@ -34,7 +34,7 @@ bool Comparison::agree_on_pair() {
     std::array<double, 6> agreed{ours_now_,
                                  mpi_now_,
                                  failed_ ? 1.0 : 0.0,
-                                 -agreeing_s_,
+                                 agreeing_s_,
                                  static_cast<double>(ours_bytes_),
                                  static_cast<double>(mpi_bytes_)};
     const double begin = PMPI_Wtime();
@@ -50,9 +50,8 @@ bool Comparison::agree_on_pair() {
         return false;
     }
     before_ = verdict_;
-    // Assumes that each barrier takes as long as the last agreement for the rank that came last: the others waited for
-    // it, as they would have in the program's next call.
-    const double synchronising_s = -3 * agreeing;
+    // Assumes that each barrier takes as long as the last agreement.
+    const double synchronising_s = 3 * agreeing;
     cost_s_ = std::max(0.0, synchronising_s + (mpi_meanwhile_ ? ours - mpi : mpi - ours));
     comparable_ = warm_ && std::max(ours_bytes, mpi_bytes) <= comparable_ratio * std::min(ours_bytes, mpi_bytes);
     if (comparable_) add(ours, mpi);

@@ -51,6 +51,10 @@ class Comparison {
         bytes_ = bytes;
         return ++calls_ >= next_;
     }
+    /// Calls that are not due before one is.
+    std::int64_t calls_to_next() const { return next_ - calls_ - 1; }
+    /// Where calls are counted that go past `due`.
+    std::int64_t& calls() { return calls_; }
     /// Whether a call that isn't due is the MPI's: a choice on trial has not won yet, or another one seems to lose.
     bool mpi_meanwhile() const { return mpi_meanwhile_; }
     enum class Turn : std::uint8_t { ours, mpi };
