@@ -187,8 +187,10 @@ def bypassed(collective: str) -> str:
     in_place = f"{buffer} != MPI_IN_PLACE && " if buffer else ""
     bypass = f"runtime::bypass_of(select::Function::{collective.lower()})"
     names = ARGUMENTS[collective].split()
-    if block and not block[0].endswith("s"):  # one count: the plan depends on these, too
-        block += ["op" if "op" in names else "MPI_OP_NULL", "root" if "root" in names else "0"]
+    if block:  # the plan depends on these, too
+        block.append("op" if "op" in names else "MPI_OP_NULL")
+        if not block[0].endswith("s"):
+            block.append("root" if "root" in names else "0")
     taken = f"!inside && {in_place}{bypass}.takes({', '.join(['comm', *block])})"
     buffers = ", ".join(name for name in ARGUMENTS[collective].split() if name in BUFFERS)
     return f"{taken} && (runtime::all_on_host({buffers}) || {bypass}.leaves())" if buffers else taken

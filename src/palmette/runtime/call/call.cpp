@@ -53,7 +53,7 @@ void Call::bypass_until_due(const Work& work, MPI_Op op) const {
     constexpr std::int64_t fewest = 8;  // below, opening it takes as long
     Comparison* const comparison = work.plan->comparison;
     if (!comparison || !comparison->mpi_meanwhile() || comparison->calls_to_next() < fewest || !may_bypass()) return;
-    if (!select::sizes_alike(function_) || (block_.count == 0 && function_ != select::Function::barrier)) return;
+    if (select::sizes_unknown(function_) || (block_.count == 0 && function_ != select::Function::barrier)) return;
     // The handle of a program's own operation may be reused for another one.
     if (op != MPI_OP_NULL && !work.plan->key.known) return;
     bypass_of(function_).open(comm_info(), process_.report().refused_row(function_, Refusal::undecided, {}),

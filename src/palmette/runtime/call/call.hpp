@@ -42,11 +42,13 @@ class Call {
 
     /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. Must be called before any
     /// other argument is examined; the result is the same on all ranks.
-    bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
+    bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) { return is_left_to_mpi(count, type, count); }
+    /// `bypassed_count`: as Bypass::Arguments has it.
+    bool is_left_to_mpi(std::int64_t count, MPI_Datatype type, std::int64_t bypassed_count) {
         TypeShape shape;
         if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
         // Only predefined types are known to be dense here.
-        if (shape.dense) block_ = {count, type, MPI_OP_NULL, 0};
+        if (shape.dense) block_ = {bypassed_count, type, MPI_OP_NULL, 0};
         const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
         if (!left) return false;
         left->row->calls.add(state_->leads());

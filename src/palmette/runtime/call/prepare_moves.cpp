@@ -128,7 +128,8 @@ bool prepare_allgather(Call& call, Work& work, const CallArguments& arguments) {
     const Side& send = arguments.send;
     const Side& recv = arguments.recv;
     const bool alike = recv.form == Side::Form::alike;
-    if (call.is_left_to_mpi(alike ? recv.count : mean_count(recv.counts, call.size()), recv.type)) return false;
+    const std::int64_t all = alike ? recv.count : sum_of(recv.counts, call.size());
+    if (call.is_left_to_mpi(alike ? all : mean_count(all, call.size()), recv.type, all)) return false;
     work.reset(call.state(), call.comm());
     if (!work.recv.blocks(recv, call.size())) {
         // With uniform blocks this rank receives as much from each rank as it sends.

@@ -60,7 +60,8 @@ bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments) {
 bool prepare_reduce_scatter(Call& call, Work& work, const CallArguments& arguments) {
     const Side& recv = arguments.recv;
     const bool alike = recv.form == Side::Form::alike;
-    if (call.is_left_to_mpi(alike ? recv.count : mean_count(recv.counts, call.size()), recv.type)) return false;
+    const std::int64_t all = alike ? recv.count : sum_of(recv.counts, call.size());
+    if (call.is_left_to_mpi(alike ? all : mean_count(all, call.size()), recv.type, all)) return false;
     work.reset(call.state(), call.comm());
     if (!alike && !recv.counts) return call.refuse(Refusal::erroneous_arguments);
     for (int r = 0; !alike && r < call.size(); ++r)

@@ -29,16 +29,20 @@ class Counts {
     bool wide_ = false;
 };
 
-/// The mean of the counts of all ranks, rounded up, which every rank of allgatherv and reduce_scatter knows; -1 where
-/// one is negative or there are none.
-inline std::int64_t mean_count(Counts counts, int ranks) {
+/// The sum of the counts of all ranks, which every rank of allgatherv and reduce_scatter knows; -1 where one is negative
+/// or there are none.
+inline std::int64_t sum_of(Counts counts, int ranks) {
     if (!counts) return -1;
     std::int64_t sum = 0;
     for (int r = 0; r < ranks; ++r) {
         if (counts[r] < 0) return -1;
         sum += counts[r];
     }
-    return (sum + ranks - 1) / ranks;
+    return sum;
 }
+
+/// Their mean, rounded up; -1 likewise.
+inline std::int64_t mean_count(std::int64_t sum, int ranks) { return sum < 0 ? -1 : (sum + ranks - 1) / ranks; }
+inline std::int64_t mean_count(Counts counts, int ranks) { return mean_count(sum_of(counts, ranks), ranks); }
 
 }  // namespace palmette::runtime

@@ -38,9 +38,10 @@ class alignas(64) Bypass {
         ++calls_;
         return true;
     }
-    /// The same for a function that takes a count for each rank: their mean decides.
-    bool takes(MPI_Comm comm, Counts counts, MPI_Datatype type) {
+    /// The same for a function that takes a count for each rank: their mean decides, or the sum where there is a limit.
+    bool takes(MPI_Comm comm, Counts counts, MPI_Datatype type, MPI_Op op) {
         if (comm != comm_ || !open_) return false;
+        if (limit_ != unlimited) return takes(comm, sum_of(counts, ranks_), type, op, 0);
         if (!all_calls_ && (type != type_ || out_of_range(mean_count(counts, ranks_)))) return false;
         ++calls_;
         return true;
@@ -64,6 +65,7 @@ class alignas(64) Bypass {
     void open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
               std::int64_t most);
     /// The arguments that a plan depends on; `type`, which must be predefined, and `count` mean nothing for a barrier.
+    /// `count`: of all ranks together where the function takes one for each.
     struct Arguments {
         std::int64_t count;
         MPI_Datatype type;
