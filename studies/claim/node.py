@@ -35,7 +35,7 @@ from .form import (
 
 LEADER = "leaders:leaders=1,inside=shared"
 """All copy into shared memory, one combines, all copy out: two copies."""
-CHUNK_PER_RANK = "shared:single=0"
+CHUNK_PER_RANK = "shared:single=1"
 """Each rank combines its chunk of what the others hold, where it lies: single copies."""
 PREDICTED_CHUNK = "leaders:leaders=all,inside=shared"
 FROM = 128 * 1024

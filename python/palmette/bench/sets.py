@@ -92,6 +92,18 @@ SETS: dict[str, BenchSet] = {
             side_by_side=True,
         ),
         BenchSet(
+            name="lab-fat",
+            sentence="2 hosts of 8 ranks, 2 Gbit/s, 8 B to 1M: no cell slower than the MPI alone.",
+            settings={
+                "collectives": BLOCKING,
+                "sizes": (8, K, 32 * K, 1024 * K),
+                "placements": ("block",),
+                "seconds": 0.5,
+            },
+            targets=(Target("alone", 1.02),),
+            lab="1leaf:2node@2Gbit/s:8core",
+        ),
+        BenchSet(
             name="one-node",
             sentence="2 ranks on 2 cores of this node, 8 B to 4M, in 5 rounds, against the fastest MPI.",
             settings={

@@ -15,11 +15,14 @@ namespace palmette::select {
 /// Overheads are estimated by medians, so that one disturbed pair doesn't postpone the others.
 class Pace {
   public:
-    /// A difference of 2 is seen by then (judge), also where synchronising takes as long as a call.
-    static constexpr double credit = 8;
+    /// Of a choice that serves meanwhile: a difference of 2 is seen by then (judge), also where synchronising takes as
+    /// long as a call.
+    static constexpr double most_credit = 8;
+    /// Of one that must win before it serves: pairs that it wins pay for themselves, and losing costs no more later.
+    static constexpr double credit_on_trial = 4;
 
-    /// `share`: above 0. `without_credit`: pairs wait until the share has paid for them.
-    Pace(double share, bool without_credit) : share_(share), credit_(without_credit ? 0 : credit) {}
+    /// `share`: above 0. With a credit of 0 pairs wait until the share has paid for them.
+    Pace(double share, double credit) : share_(share), credit_(credit) {}
 
     /// A pair that took these times, above 0, and what was needed to synchronise it; the verdict after it. All the same
     /// on all ranks.

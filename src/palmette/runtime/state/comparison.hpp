@@ -36,7 +36,9 @@ class Comparison {
     Comparison(MPI_Comm shadow_comm, const Terms& terms)
         : shadow_comm_(shadow_comm),
           terms_(terms),
-          pace_(terms.share, terms.late || terms.won),
+          pace_(terms.share, terms.late || terms.won ? 0
+                             : terms.on_trial        ? select::Pace::credit_on_trial
+                                                     : select::Pace::most_credit),
           next_(terms.won && terms.once   ? never
                 : terms.late || terms.won ? later
                                           : 1),
