@@ -34,15 +34,14 @@ bool Comparison::agree_on_pair() {
     std::array<double, 6> agreed{ours_now_,
                                  mpi_now_,
                                  failed_ ? 1.0 : 0.0,
-                                 agreeing_s_,
+                                 -barriers_s_,
                                  static_cast<double>(ours_bytes_),
                                  static_cast<double>(mpi_bytes_)};
-    const double begin = PMPI_Wtime();
     const int code =
         PMPI_Allreduce(MPI_IN_PLACE, agreed.data(), static_cast<int>(agreed.size()), MPI_DOUBLE, MPI_MAX, shadow_comm_);
-    agreeing_s_ = PMPI_Wtime() - begin;
-    const auto [ours, mpi, failed, agreeing, ours_bytes, mpi_bytes] = agreed;
+    const auto [ours, mpi, failed, barriers, ours_bytes, mpi_bytes] = agreed;
     failed_ = false;
+    barriers_s_ = 0;
     mpi_first_ = !mpi_first_;
     if (code != MPI_SUCCESS || failed > 0 || ours <= 0 || mpi <= 0) {
         // Calls that fail, or that the clock doesn't resolve, are inconclusive.
@@ -50,8 +49,8 @@ bool Comparison::agree_on_pair() {
         return false;
     }
     before_ = verdict_;
-    // Assumes that each barrier takes as long as the last agreement.
-    const double synchronising_s = 3 * agreeing;
+    // The rank that comes last waits for nobody's computation. Assumes that this agreement takes as long as a barrier.
+    const double synchronising_s = -1.5 * barriers;
     cost_s_ = std::max(0.0, synchronising_s + (mpi_meanwhile_ ? ours - mpi : mpi - ours));
     comparable_ = warm_ && std::max(ours_bytes, mpi_bytes) <= comparable_ratio * std::min(ours_bytes, mpi_bytes);
     if (comparable_) add(ours, mpi);

@@ -68,8 +68,10 @@ class Comparison {
     template <class Run>
     bool time(Run run, int& code) {
         const Turn mine = turn();
+        const double before = PMPI_Wtime();
         PMPI_Barrier(shadow_comm_);
         const double begin = PMPI_Wtime();
+        barriers_s_ += begin - before;
         code = run();
         return record(mine, PMPI_Wtime() - begin, code);
     }
@@ -113,7 +115,7 @@ class Comparison {
     std::int64_t calls_ = 0, next_;
     bool at_second_ = false, mpi_first_ = true, failed_ = false;
     double ours_now_ = 0, mpi_now_ = 0;
-    double agreeing_s_ = 0;  ///< how long the last agreement took here
+    double barriers_s_ = 0;  ///< how long this pair's took here
     double cost_s_ = 0;
     std::vector<double> ours_, mpi_;
     select::Verdict verdict_, before_ = select::Verdict::open;
