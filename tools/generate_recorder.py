@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from counted_messages import counted, payload, read_kinds
@@ -132,8 +133,6 @@ SIMULATED = "smpi"
 
 def counting(p: Prototype, kinds: dict[str, str], code: str) -> tuple[str, str]:
     """Return when a call's messages are counted for the matrix, which returns `code`, and how; empty: never."""
-    if p.name in STARTED:
-        return f"{code} == MPI_SUCCESS", STARTED[p.name]
     kind = kinds.get(p.name, "")
     statement = counted(p, kind) if kind else ""
     if not statement:
@@ -146,15 +145,21 @@ def c_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
     """Return what stands before a call that is counted, and after it."""
     if p.name == "MPI_Request_free":
         return f"{GUARD}    if (counts && request) Counters::instance().forget(*request);\n", ""
+    if p.name in STARTED:
+        return around_starts(*STARTED[p.name], "code == MPI_SUCCESS", "Requests({})".format)
     condition, statement = counting(p, kinds, "code")
     return (GUARD, f"    if (counts && {condition}) {statement}\n") if statement else ("", "")
 
 
 GUARD = "    const matrix::Outermost counts(__builtin_return_address(0), __builtin_frame_address(0));\n"
-STARTED = {
-    "MPI_Start": "Counters::instance().started(*request);",
-    "MPI_Startall": "for (int i = 0; i < count; ++i) Counters::instance().started(array_of_requests[i]);",
-}
+STARTED = {"MPI_Start": ("1", "request"), "MPI_Startall": ("count", "array_of_requests")}
+"""How many requests a call starts, and which."""
+
+
+def around_starts(count: str, requests: str, good: str, listed: Callable[[str], str]) -> tuple[str, str]:
+    """Return what stands before a call that starts requests, which may give them other handles, and after it."""
+    before = f"{GUARD}    const matrix::Starting starting(bool(counts), {count}, {listed(requests)});\n"
+    return before, f"    if ({good}) starting.ended({listed(requests)});\n"
 
 
 def wrapper(p: Prototype, number: int, abi: str, kinds: dict[str, str]) -> str:
@@ -241,6 +246,11 @@ def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
     if p.name == "MPI_Request_free":  # its handle is gone afterwards
         request = fortran_argument("MPI_Request*", "w0")
         return f"{GUARD}    if (counts) Counters::instance().forget({request}[0]);\n", ""
+    if p.name in STARTED:
+        words = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
+        count, requests = STARTED[p.name]
+        good = f"code_of(w{len(p.parameters)}) == MPI_SUCCESS"
+        return around_starts(words.get(count, count), words[requests], good, str)
     condition, statement = counting(p, kinds, f"code_of(w{len(p.parameters)})")
     if not statement:
         return "", ""

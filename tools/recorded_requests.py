@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mpi_prototypes import Prototype
 
-COMPLETES = re.compile(r"MPI_(?P<verb>Wait|Test)(?P<several>|all|any|some)")
+COMPLETES = re.compile(r"MPI_(?:(?P<verb>Wait|Test)|Request_get_status_?)(?P<several>|all|any|some)")
+"""MPI_Request_get_status and the like tell of completion, and leave it to a later call."""
 STARTS = re.compile(r"MPI_Start(all)?")
 FILLS_STATUS = re.compile(r"MPI_(?:Recv|Mrecv|Probe|Iprobe|Mprobe|Improbe|Sendrecv|Sendrecv_replace)(?:_c)?")
 
@@ -37,32 +38,36 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
     types = {q.name: q.type for q in p.parameters}
     requests = "FortranRequests" if fortran else "Requests"
     filled, filled_list = ("filled_fortran", "filled_fortran") if fortran else ("filled", "filled_list")
-    listed = _first_of(p, "MPI_Request*") or "request"
+    listed = _first_of(p, "MPI_Request*") or _first_of(p, "constMPI_Request*") or "request"
     count = next((name for name in ("count", "incount") if name in types), "1")
     if found := COMPLETES.fullmatch(p.name):
-        before = [f"call.waits_for({count}, {requests}({listed}));"]
+        asks = found["verb"] is None
+        if asks and types.get(listed) == "MPI_Request" and not fortran:
+            listed = f"&{listed}"
+        before = [] if asks else [f"call.waits_for({count}, {requests}({listed}));"]
+        completed_by = f"call.noticed({requests}({listed}), " if asks else "call.completed("
         one = found["several"] in ("", "any")
         ignored, status = "MPI_STATUS_IGNORE" if one else "MPI_STATUSES_IGNORE", _first_of(p, "MPI_Status*")
         index = next((name for name in types if name in ("index", "indx")), "")
         indices = next((name for name in types if name.endswith("indices")), "")
         base = " - first_index()" if fortran else ""
-        test = found["verb"] == "Test" and found["several"] != "some"
+        test = found["verb"] != "Wait" and found["several"] != "some"
         succeeded = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{' && *flag' if test else ''}"
         # After an error handles tell which are complete, and statuses whom a message was from that was too long.
         match found["several"]:
             case "":
-                what = f"call.completed(0, {filled}({status}));"
+                what = f"{completed_by}0, {filled}({status}));"
                 failed = f"i == 0 ? {filled}({status}) : nullptr"
             case "any":
-                what = f"if (*{index} != MPI_UNDEFINED) call.completed(*{index}{base}, {filled}({status}));"
+                what = f"if (*{index} != MPI_UNDEFINED) {completed_by}*{index}{base}, {filled}({status}));"
                 failed = f"i == *{index}{base} ? {filled}({status}) : nullptr"
             case "all":
-                what = f"for (int i = 0; i < {count}; ++i) call.completed(i, at({filled_list}({status}), i));"
+                what = f"for (int i = 0; i < {count}; ++i) {completed_by}i, at({filled_list}({status}), i));"
                 failed = f"at({filled_list}({status}), i)"
             case _:
                 what = (
                     f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
-                    f"call.completed({indices}[i]{base}, at({filled_list}({status}), i));"
+                    f"{completed_by}{indices}[i]{base}, at({filled_list}({status}), i));"
                 )
                 failed = (
                     f"at({filled_list}({status}), position_of(i, *outcount, {count}, "
@@ -70,15 +75,19 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
                 )
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         ended = f"call.stops_waiting({requests}({listed}), {good}, [&]([[maybe_unused]] int i) {{ return {failed}; }});"
-        completed = ("call.returned();", f"if ({succeeded}) {what}", ended)
-        names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
+        completed = ("call.returned();", f"if ({succeeded}) {what}", *(() if asks else (ended,)))
+        names = [listed.lstrip("&"), status, index, count if count != "1" else "", *(("flag",) if test else ())]
         names += ["outcount", indices] if found["several"] == "some" else []
-        substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
-        return Around(tuple(before), substitute, completed, tuple(name for name in names if name))
+        needed = "" if asks else " && call.needs_status()"
+        substitute = f"if ({status} == {ignored}{needed}) {status} = call.own_statuses({count});"
+        lines = "\n".join((*before, *completed))
+        read = tuple(name for name in names if name and re.search(rf"\b{name}\b", lines))
+        return Around(tuple(before), substitute, completed, read)
     if STARTS.fullmatch(p.name):
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
-        started = f"if ({good}) call.started({count}, {requests}({listed}));"
-        return Around(after=("call.returned();", started), names=(listed, "count"))
+        starts = f"call.starts({count}, {requests}({listed}));"
+        started = f"call.started({good} ? {count} : 0, {requests}({listed}));"
+        return Around(before=(starts,), after=("call.returned();", started), names=(listed, "count"))
     if p.name == "MPI_Request_free":
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         return Around(

@@ -168,10 +168,15 @@ void Counters::keep_exchange(MPI_Request request, MPI_Comm comm, const Blocks& b
     persistent_[request] = to_members(comm, blocks);
 }
 
-void Counters::started(MPI_Request request) {
+void Counters::started(MPI_Request before, MPI_Request request) {
     const std::lock_guard lock(mutex_);
-    const auto found = persistent_.find(request);
-    if (found != persistent_.end()) add(found->second);
+    auto found = persistent_.find(before);
+    if (found == persistent_.end()) return;
+    add(found->second);
+    if (before == request) return;
+    auto node = persistent_.extract(found);
+    node.key() = request;
+    persistent_.insert(std::move(node));
 }
 
 void Counters::forget(MPI_Request request) {

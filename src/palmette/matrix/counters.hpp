@@ -52,7 +52,8 @@ class Counters {
     void keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
     void keep_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     void keep_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
-    void started(MPI_Request request);
+    /// It was known as `before`, and the MPI may have given it another handle.
+    void started(MPI_Request before, MPI_Request request);
     void forget(MPI_Request request);
 
     void one_sided() { one_sided_.fetch_add(1, std::memory_order_relaxed); }
@@ -100,6 +101,23 @@ class Outermost {
   private:
     base::OuterCalls::Place place_;
     bool counts_;
+};
+
+/// Persistent requests that a call starts. `List`: of MPI_Request by index.
+class Starting {
+  public:
+    template <class List>
+    Starting(bool counts, int count, List list) {
+        for (int i = 0; counts && list && i < count; ++i) before_.push_back(list[i]);
+    }
+    template <class List>
+    void ended(List list) const {
+        for (std::size_t i = 0; i < before_.size(); ++i)
+            Counters::instance().started(before_[i], list[static_cast<int>(i)]);
+    }
+
+  private:
+    std::vector<MPI_Request> before_;
 };
 
 }  // namespace palmette::matrix

@@ -200,7 +200,14 @@ class Call {
     /// that of the i-th; null: there is none.
     template <class List, class StatusOf>
     void stops_waiting(List list, bool succeeded, StatusOf status_of);
-    /// Persistent requests that the call has started, which send from then on.
+    /// One of the requests is found to be complete, and is left to be completed.
+    template <class List>
+    void noticed(List list, int index, const MPI_Status* status);
+    /// Persistent requests that the call starts: the MPI may give them other handles (Open MPI does so where the last
+    /// message of one isn't gone).
+    template <class List>
+    void starts(int count, List list);
+    /// Those that it has started, which send from then on.
     template <class List>
     void started(int count, List list);
     void cancels(MPI_Request request) {

@@ -53,8 +53,14 @@ inline void Call::complete(trace::RequestEntry& entry, const MPI_Status* status)
         if (entry.persistent == trace::Persistent::no) recorder_->withdraw_message(entry);
         add_request(entry, end_, nobody, entry.tag);
     } else {
-        add_request(entry, end_, entry.peer == any_source && status ? status->MPI_SOURCE : entry.peer,
-                    entry.tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry.tag);
+        std::int32_t peer = entry.peer == any_source && status ? status->MPI_SOURCE : entry.peer;
+        std::int32_t tag = entry.tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry.tag;
+        if (entry.persistent != trace::Persistent::no && (peer == any_source || tag == MPI_ANY_TAG)) [[unlikely]]
+            if (const auto source = recorder_->take_source(entry)) {
+                if (peer == any_source) peer = source->peer;
+                if (tag == MPI_ANY_TAG) tag = source->tag;
+            }
+        add_request(entry, end_, peer, tag);
     }
     entry.waited_by.store(0, std::memory_order_relaxed);
     if (entry.persistent != trace::Persistent::no)
@@ -91,13 +97,38 @@ void Call::stops_waiting(List list, bool succeeded, StatusOf status_of) {
 }
 
 template <class List>
-void Call::started(int count, List list) {
+void Call::noticed(List list, int index, const MPI_Status* status) {
+    if (!status || !list || status->MPI_SOURCE == any_source) return;  // any source: it isn't started
+    trace::RequestEntry* const entry = recorder_->requests().find(list[index], 0);
+    if (!entry || entry->persistent == trace::Persistent::no) return;
+    if (entry->peer == any_source || entry->tag == MPI_ANY_TAG)
+        recorder_->keep_source(*entry, {status->MPI_SOURCE, status->MPI_TAG});
+}
+
+template <class List>
+void Call::starts(int count, List list) {
     if (count <= 0 || !list) return;
-    for (int i = 0; i < count; ++i)
-        if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], 0)) {
+    thread_->wait_for(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) thread_->waited[i] = recorder_->requests().find(list[i], 0);
+}
+
+template <class List>
+void Call::started(int count, List list) {
+    const std::size_t known = std::exchange(thread_->waited_count, 0);
+    if (!list) return;
+    for (int i = 0; i < count && static_cast<std::size_t>(i) < known; ++i)
+        if (trace::RequestEntry* entry = thread_->waited[i]) {
+            if (!recorder_->requests().is_under(entry, list[i])) [[unlikely]]
+                entry = recorder_->requests().move(entry, list[i]);
+            if (!entry) {
+                recorder_->count_unfollowed();
+                continue;
+            }
             entry->plan = count == 1 ? thread_->plan : 0;
             entry->cancelled.store(0, std::memory_order_relaxed);
             entry->ticks.store(begin_, std::memory_order_relaxed);
+            if (entry->peer == any_source || entry->tag == MPI_ANY_TAG) [[unlikely]]
+                recorder_->take_source(*entry);
             if (entry->persistent == trace::Persistent::sends) bytes_ += entry->bytes;
         }
     thread_->plan = 0;

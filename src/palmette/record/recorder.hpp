@@ -150,6 +150,12 @@ class Recorder {
     };
     void keep_matched(MPI_Message message, const Matched& what);
     std::optional<Matched> take_matched(MPI_Message message);
+    /// Whom a persistent receive's message is from, by MPI_Request_get_status: MPICH's statuses don't tell it later.
+    struct Source {
+        std::int32_t peer = -1, tag = 0;
+    };
+    void keep_source(const trace::RequestEntry& request, const Source& source);
+    std::optional<Source> take_source(const trace::RequestEntry& request);
     /// A cancelled request's message wasn't sent: the record of its call names nobody any more.
     void withdraw_message(const trace::RequestEntry& request);
 
@@ -263,6 +269,7 @@ class Recorder {
     std::deque<std::uint16_t> freed_communicators_;  ///< entries, those that were freed first first
     std::atomic<bool> reuses_{false};                ///< entries of freed communicators
     std::unordered_map<std::uint64_t, Matched> matched_;
+    std::unordered_map<const trace::RequestEntry*, Source> sources_;
 };
 
 }  // namespace palmette::record

@@ -252,6 +252,20 @@ std::optional<Recorder::Matched> Recorder::take_matched(MPI_Message message) {
     return what;
 }
 
+void Recorder::keep_source(const trace::RequestEntry& request, const Source& source) {
+    const std::lock_guard lock(mutex_);
+    sources_[&request] = source;
+}
+
+std::optional<Recorder::Source> Recorder::take_source(const trace::RequestEntry& request) {
+    const std::lock_guard lock(mutex_);
+    const auto found = sources_.find(&request);
+    if (found == sources_.end()) return std::nullopt;
+    const Source source = found->second;
+    sources_.erase(found);
+    return source;
+}
+
 void Recorder::withdraw_message(const trace::RequestEntry& request) {
     if (request.maker == 0 || request.maker > section_->threads.count.load()) return;
     const trace::ThreadEntry& thread = table<trace::ThreadEntry>(section_->threads)[request.maker - 1];

@@ -27,6 +27,32 @@ trace::RequestEntry* RequestTable::claim(MPI_Request request) {
     return nullptr;
 }
 
+trace::RequestEntry* RequestTable::move(trace::RequestEntry* entry, MPI_Request request) {
+    trace::RequestEntry* const to = claim(request);
+    if (to) {
+        const auto copy = [](auto& into, const auto& from) {
+            into.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        };
+        copy(to->ticks, entry->ticks);
+        copy(to->waited_by, entry->waited_by);
+        copy(to->cancelled, entry->cancelled);
+        to->bytes = entry->bytes;
+        to->instance = entry->instance;
+        to->path = entry->path;
+        to->function = entry->function;
+        to->communicator = entry->communicator;
+        to->peer = entry->peer;
+        to->tag = entry->tag;
+        to->persistent = entry->persistent;
+        to->plan = entry->plan;
+        to->maker = entry->maker;
+        to->made_record = entry->made_record;
+        publish(to, request);
+    }
+    remove(entry);
+    return to;
+}
+
 std::uint64_t RequestTable::clear() {
     std::uint64_t count = 0;
     for (std::uint32_t i = 0; i < capacity; ++i) {

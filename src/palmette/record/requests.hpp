@@ -50,6 +50,11 @@ class RequestTable {
         }
         return nullptr;
     }
+    /// The MPI has given a request another handle; its place from then on, null: there is none.
+    trace::RequestEntry* move(trace::RequestEntry* entry, MPI_Request request);
+    bool is_under(trace::RequestEntry* entry, MPI_Request request) {
+        return handle_of(entry).load(std::memory_order_relaxed) == key(request);
+    }
     void remove(trace::RequestEntry* entry) { handle_of(entry).store(0, std::memory_order_release); }
     /// `use(entry)` with each that has been started and isn't complete.
     template <class Use>

@@ -75,16 +75,22 @@ inline void persistent(Run& run) {
                 handles.push_back(sending ? one.send : one.receive);
             }
             if (handles.empty()) return;
+            // Starting one may give it another handle.
+            const auto keep = [&](std::size_t i) { (sending ? which[i]->send : which[i]->receive) = handles[i]; };
             long long bytes = 0;
             if (at_once) {
                 for (const Lasting* const one : which) bytes += sending ? one->message.bytes() : 0;
                 made(run.account, {"MPI_Startall", none, bytes}, MPI_Startall, static_cast<int>(handles.size()),
                      handles.data());
-                for (Lasting* const one : which) begun(*one, sending);
+                for (std::size_t i = 0; i < which.size(); ++i) {
+                    keep(i);
+                    begun(*which[i], sending);
+                }
             } else {
                 for (std::size_t i = 0; i < which.size(); ++i) {
                     bytes = sending ? which[i]->message.bytes() : 0;
                     made(run.account, {"MPI_Start", none, bytes}, MPI_Start, &handles[i]);
+                    keep(i);
                     begun(*which[i], sending);
                 }
             }

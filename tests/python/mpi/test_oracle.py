@@ -158,14 +158,8 @@ KINDS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
 """Ranks, options, settings."""
 
 
-UNTRIED = pytest.mark.long
-"""On these MPIs the comparison hasn't been run to its end yet."""
-
-
-@pytest.mark.parametrize("kind", ["alone", pytest.param("served", marks=UNTRIED)])
-@pytest.mark.parametrize(
-    "variant", ["mpich", pytest.param("openmpi", marks=UNTRIED), pytest.param("impi", marks=UNTRIED)]
-)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mpi], variant: str, kind: str) -> None:
     ranks, options, settings = KINDS[kind]
     count = 50
@@ -181,8 +175,7 @@ def test_ten_thousand_are(mpi_called: Callable[[str], Mpi], variant: str) -> Non
     mpi = mpi_called(variant)
     each = 200
     for number in range(50):
-        # Of threads one figure still differs: a persistent receive from any source that keeps its wildcard.
-        ranks, options, settings = list(KINDS.values())[number % 2]
+        ranks, options, settings = list(KINDS.values())[number % len(KINDS)]
         first = FIRST + 100_000 + each * number
         compared, matrix = recorded(mpi, ranks + number % 2, first, each, *options, settings=settings)
         differences = compare(compared, matrix, otf2=number % 5 == 0)
