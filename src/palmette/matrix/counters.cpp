@@ -1,5 +1,6 @@
 #include "palmette/matrix/counters.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <unordered_map>
 
@@ -90,16 +91,20 @@ const Counters::Peers& Counters::members_of(MPI_Comm comm) {
     Peers* const peers = peers_of(comm);
     if (peers->members_known) return *peers;
     MPI_Group group = destinations_group(comm);
-    int size = 0;
-    int compared = MPI_UNEQUAL;
-    PMPI_Group_size(group, &size);
+    // MPICH 5.0.2 gives a Cartesian communicator of fewer ranks its parent's group.
+    int size = 0, inter = 0, world_size = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    if (inter != 0)
+        PMPI_Comm_remote_size(comm, &size);
+    else
+        PMPI_Comm_size(comm, &size);
+    PMPI_Group_size(world_, &world_size);
     std::vector<int> ranks(static_cast<std::size_t>(size));
     std::iota(ranks.begin(), ranks.end(), 0);
     peers->members.resize(ranks.size(), MPI_UNDEFINED);
     PMPI_Group_translate_ranks(group, size, ranks.data(), world_, peers->members.data());
-    PMPI_Group_compare(group, world_, &compared);
     PMPI_Group_free(&group);
-    peers->all_of_world = compared != MPI_UNEQUAL;
+    peers->all_of_world = size == world_size && std::ranges::count(peers->members, MPI_UNDEFINED) == 0;
     peers->members_known = true;
     return *peers;
 }

@@ -53,8 +53,9 @@ inline void Call::complete(trace::RequestEntry& entry, const MPI_Status* status)
         if (entry.persistent == trace::Persistent::no) recorder_->withdraw_message(entry);
         add_request(entry, end_, nobody, entry.tag);
     } else {
-        std::int32_t peer = entry.peer == any_source && status ? status->MPI_SOURCE : entry.peer;
-        std::int32_t tag = entry.tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry.tag;
+        std::int32_t peer = entry.peer, tag = entry.tag;
+        if (peer == any_source && status && status->MPI_SOURCE != MPI_ANY_SOURCE) peer = status->MPI_SOURCE;
+        if (tag == MPI_ANY_TAG && status) tag = status->MPI_TAG;
         if (entry.persistent != trace::Persistent::no && (peer == any_source || tag == MPI_ANY_TAG)) [[unlikely]]
             if (const auto source = recorder_->take_source(entry)) {
                 if (peer == any_source) peer = source->peer;
@@ -98,7 +99,7 @@ void Call::stops_waiting(List list, bool succeeded, StatusOf status_of) {
 
 template <class List>
 void Call::noticed(List list, int index, const MPI_Status* status) {
-    if (!status || !list || status->MPI_SOURCE == any_source) return;  // any source: it isn't started
+    if (!status || !list || status->MPI_SOURCE == MPI_ANY_SOURCE) return;  // empty: it isn't started
     trace::RequestEntry* const entry = recorder_->requests().find(list[index], 0);
     if (!entry || entry->persistent == trace::Persistent::no) return;
     if (entry->peer == any_source || entry->tag == MPI_ANY_TAG)

@@ -26,8 +26,9 @@ std::vector<int> members_of(MPI_Comm comm, bool remote) {
     std::vector<int> found;
     if ((remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) != MPI_SUCCESS) return found;
     if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+        // MPICH 5.0.2 gives a Cartesian communicator of fewer ranks its parent's group.
         int size = 0;
-        PMPI_Group_size(group, &size);
+        remote ? PMPI_Comm_remote_size(comm, &size) : PMPI_Comm_size(comm, &size);
         std::vector<int> ranks(static_cast<std::size_t>(size));
         std::iota(ranks.begin(), ranks.end(), 0);
         found.resize(ranks.size(), -1);

@@ -25,7 +25,7 @@ from palmette.record.reading import read_job
 
 from . import conftest
 from .account import Compared, Pair, read_accounts
-from .conftest import BUILD, ROOT, VARIANTS, Mpi
+from .conftest import BUILD, ROOT, Mpi
 from .test_convert import Archive
 from .test_matrix import rows
 
@@ -151,7 +151,7 @@ def compare(compared: Compared, matrix: Path, otf2: bool) -> list[str]:
 
 
 KINDS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
-    "alone": (4, (), {"PALMETTE_OFF": "1"}),
+    "alone": (4, (), {"PALMETTE_ENABLE": "0"}),
     "served": (3, (), {}),
     "threads": (4, ("--threads", 1), {}),
 }
@@ -159,7 +159,7 @@ KINDS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ("mpich", "mpich-abi", "openmpi", "impi"))
 def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mpi], variant: str, kind: str) -> None:
     ranks, options, settings = KINDS[kind]
     count = 50
@@ -169,17 +169,34 @@ def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mp
     assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:SHOWN])
 
 
+def ends_alone(mpi: Mpi, ranks: int, first: int, count: int, *options: object) -> bool:
+    """Whether the MPI alone runs these programs to their end: one of them may meet a defect of its own."""
+    try:
+        ran = mpi.run(ranks, "oracle", mpi.directory / "alone", first, count, *options, preload=False, timeout_s=60)
+    except pytest.fail.Exception:
+        return False
+    return ran.status == 0
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ("mpich", "openmpi", "impi"))
 def test_ten_thousand_are(mpi_called: Callable[[str], Mpi], variant: str) -> None:
     mpi = mpi_called(variant)
-    each = 200
-    for number in range(50):
+    each, skipped = 40, 0
+    for number in range(250):
         ranks, options, settings = list(KINDS.values())[number % len(KINDS)]
+        ranks += number % 2
         first = FIRST + 100_000 + each * number
-        compared, matrix = recorded(mpi, ranks + number % 2, first, each, *options, settings=settings)
+        try:
+            compared, matrix = recorded(mpi, ranks, first, each, *options, settings=settings)
+        except (AssertionError, pytest.fail.Exception):
+            if any(ends_alone(mpi, ranks, first, each, *options) for _ in range(3)):
+                raise
+            skipped += 1
+            continue
         differences = compare(compared, matrix, otf2=number % 5 == 0)
         assert not differences, f"{first}: {len(differences)} differences\n" + "\n".join(differences[:SHOWN])
+    assert skipped < 25
 
 
 def faults() -> ModuleType:
