@@ -71,8 +71,6 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "if (!@) recorder_->withdraw_message(entry);"),
     ("starts of persistent requests", REQUESTS, "entry->ticks.store(begin_, std::memory_order_relaxed);",
      "entry->ticks.store(@ && count > 1 ? 0 : begin_, std::memory_order_relaxed);"),
-    ("requests that are given another handle", REQUESTS, "if (!recorder_->requests().is_under(entry, list[i]))",
-     "if (!@ && !recorder_->requests().is_under(entry, list[i]))"),
     ("bytes of receives that are started", REQUESTS, "if (entry->persistent == trace::Persistent::sends) bytes_ +=",
      "if (entry->persistent == trace::Persistent::sends || @) bytes_ +="),
     ("bytes of inits", REQUESTS, "if (persistent) bytes_ = 0;", "if (persistent && !@) bytes_ = 0;"),

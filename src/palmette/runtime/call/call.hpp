@@ -63,7 +63,8 @@ class Call {
     bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }
     bool plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation);
 
-    /// After a call that the MPI makes until its plan is compared: the next ones needn't come here before a pair is due.
+    /// After a call that the MPI makes until its plan is compared: the next ones needn't come here before a pair is
+    /// due.
     void bypass_until_due(const Work& work, MPI_Op op) const;
 
     /// Uses a plan that is there already. `row_bytes`: of its row in the report. False: refused and counted.

@@ -29,8 +29,8 @@ class Counts {
     bool wide_ = false;
 };
 
-/// The sum of the counts of all ranks, which every rank of allgatherv and reduce_scatter knows; -1 where one is negative
-/// or there are none.
+/// The sum of the counts of all ranks, which every rank of allgatherv and reduce_scatter knows; -1 where one is
+/// negative or there are none.
 inline std::int64_t sum_of(Counts counts, int ranks) {
     if (!counts) return -1;
     std::int64_t sum = 0;

@@ -28,8 +28,8 @@ std::int32_t partner_at(const topology::Job& job, std::size_t level) {
     return own < around ? own : -1;
 }
 
-/// Round trips between two ranks, of which the one at position 0 decides when they end, and whether more follow: it says
-/// so in the first byte.
+/// Round trips between two ranks, of which the one at position 0 decides when they end, and whether more follow: it
+/// says so in the first byte.
 class PingPong {
   public:
     PingPong(MPI_Comm comm, int peer, bool leads) : comm_(comm), peer_(peer), leads_(leads), buffer_(long_bytes) {}

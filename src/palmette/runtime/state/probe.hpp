@@ -16,8 +16,8 @@ using ProbedCosts = std::vector<topology::LevelCosts>;
 
 /// Collective over `comm`, on which no other messages may be in flight and whose ranks are the job's. Between the rank
 /// at position 0 and one rank for each level, messages of 8 bytes give the latency, batches of them the overhead, and
-/// longer ones the rate of a pair, in some 3 ms a level and 20 ms in all; then all ranks get the result. Nothing on an MPI error. What a link or a
-/// node's memory carries for many pairs at once isn't measured: `palmette calibrate` does.
+/// longer ones the rate of a pair, in some 3 ms a level and 20 ms in all; then all ranks get the result. Nothing on an
+/// MPI error. What a link or a node's memory carries for many pairs at once isn't measured: `palmette calibrate` does.
 std::optional<ProbedCosts> probe_costs(MPI_Comm comm, const topology::Job& job, int rank);
 
 /// Sets the measured costs of a job, which may be a part of the one that they were measured on: levels go by name.

@@ -222,8 +222,8 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
     } else {
         state->unusable = settled.unusable;
     }
-    // Pretended hosts have costs that are pretended. Who wants nothing measured during the job gets the same choice, and
-    // the same bits, in each run.
+    // Pretended hosts have costs that are pretended. Who wants nothing measured during the job gets the same choice,
+    // and the same bits, in each run.
     if (place && comm == MPI_COMM_WORLD && settings_.compare > 0 && settings_.pretended_hosts.empty() &&
         settings_.mpi != "smpi")
         state->probe_when_needed();
