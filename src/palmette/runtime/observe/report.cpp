@@ -392,6 +392,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
     if (!served_.empty())
         print("  %-20s %15s %9s %10s %7s %10s\n", "collective", "block bytes", "calls", "mean", "bounds", "max");
     for (const auto& [key, row] : served_) {
+        if (row.calls.rank_calls() == 0) continue;  // compared, and left to the MPI
         const std::string low = row.min_bytes < 0 ? "differing" : base::format_size(row.min_bytes);
         const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
         const double multiple = row.multiple();
@@ -433,6 +434,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
             verdicts += select::name_of(static_cast<select::Verdict>(v));
             if (row.plans[v] > 1) verdicts += base::cat(" ", row.plans[v], " times");
         }
+        if (verdicts.empty()) verdicts = "no pair yet";
         out += "      " + wrapped(base::cat(std::get<2>(key), ": ", verdicts, "; comparing cost ",
                                             base::format_duration(row.cost_s)),
                                   6);
