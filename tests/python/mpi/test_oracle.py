@@ -217,11 +217,13 @@ def test_planted_faults_change_what_stands_in_the_recorder(tmp_path: Path) -> No
 
 def is_found(mpi: Mpi, number: int) -> bool:
     """Whether the random programs of a few jobs find a fault: they differ, fail or end with an error."""
-    for job, (ranks, options, settings) in enumerate(KINDS.values()):
+    for job, (ranks, options, settings) in enumerate((*KINDS.values(), *list(KINDS.values())[:2])):
         mpi.directory.joinpath(str(number)).mkdir(exist_ok=True)
         own = Mpi(mpi.installation, mpi.abi, mpi.directory / str(number), mpi.counter)
         try:
-            compared, matrix = recorded(own, ranks, 200_000 + 100 * job, 60, *options, settings=settings)
+            compared, matrix = recorded(
+                own, ranks, 200_000 + 1000 * job, 60 if job < len(KINDS) else 400, *options, settings=settings
+            )
             if compare(compared, matrix, otf2=False):
                 return True
         except (AssertionError, pytest.fail.Exception, LookupError):
