@@ -14,7 +14,7 @@ constexpr int short_bytes = 8, long_bytes = 64 << 10;
 /// The first messages of a pair set up its connection.
 constexpr int warm_up = 2;
 constexpr int most_short = 40, most_long = 10;
-constexpr int batches = 3, batch_messages = 16;
+constexpr int overhead_rounds = 3, messages_a_round = 16;
 constexpr double budget_of_size_s = 1e-3;
 constexpr double budget_s = 20e-3;
 
@@ -57,15 +57,15 @@ class PingPong {
     /// Time that a further short message of a batch takes, at the busier one of its ends; nothing after an error.
     std::optional<double> overhead(double latency_s) {
         std::vector<double> times;
-        for (int batch = 0; batch < batches; ++batch) {
+        for (int round = 0; round < overhead_rounds; ++round) {
             const double start = PMPI_Wtime();
-            for (int i = 0; i < batch_messages; ++i)
+            for (int i = 0; i < messages_a_round; ++i)
                 if (!(leads_ ? send(short_bytes) : receive(short_bytes))) return std::nullopt;
             if (!(leads_ ? receive(short_bytes) : send(short_bytes))) return std::nullopt;
             times.push_back(PMPI_Wtime() - start);
         }
         const double single_s = 2 * latency_s;
-        return std::max(0.0, select::median(std::move(times)) - single_s) / (batch_messages - 1);
+        return std::max(0.0, select::median(std::move(times)) - single_s) / (messages_a_round - 1);
     }
 
     /// Both know it after `run`.
