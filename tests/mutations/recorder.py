@@ -80,8 +80,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "done = list[i] == MPI_REQUEST_NULL && !@ ? 1 : 0;"),
     ("handles that several have", TABLE, "if (by.load(std::memory_order_relaxed) != 0) continue;",
      "if (by.load(std::memory_order_relaxed) != 0 && !@) continue;"),
-    ("persistent requests go", REQUESTS, "if (entry.persistent != trace::Persistent::no)\n        entry.ticks.store",
-     "if (entry.persistent != trace::Persistent::no && !@)\n        entry.ticks.store"),
+    ("persistent requests go", REQUESTS, "if (entry.persistent != trace::Persistent::no) {\n",
+     "if (entry.persistent != trace::Persistent::no && !@) {\n"),
     ("requests end at once", REQUESTS, "add(begin, end, entry.function,",
      "add(begin, @ ? begin : end, entry.function,"),
     # Communicators and collectives.

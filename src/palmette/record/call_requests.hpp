@@ -63,11 +63,14 @@ inline void Call::complete(trace::RequestEntry& entry, const MPI_Status* status)
             }
         add_request(entry, end_, peer, tag);
     }
-    entry.waited_by.store(0, std::memory_order_relaxed);
-    if (entry.persistent != trace::Persistent::no)
+    // Another thread may have been given the handle already: what is removed is waited for until then, so that it isn't
+    // taken for the other one.
+    if (entry.persistent != trace::Persistent::no) {
         entry.ticks.store(0, std::memory_order_relaxed);
-    else
+        entry.waited_by.store(0, std::memory_order_relaxed);
+    } else {
         recorder_->requests().remove(&entry);
+    }
 }
 
 inline void Call::completed(int index, const MPI_Status* status) {
@@ -137,8 +140,10 @@ void Call::started(int count, List list) {
 
 inline void Call::freed(bool succeeded) {
     if (!freed_) return;
-    freed_->waited_by.store(0, std::memory_order_relaxed);
-    if (!succeeded) return;
+    if (!succeeded) {
+        freed_->waited_by.store(0, std::memory_order_relaxed);
+        return;
+    }
     // What is sent arrives, and what is received takes its place among the others.
     const bool cancelled = freed_->cancelled.load(std::memory_order_relaxed) != 0;
     add_request(*freed_, end_, cancelled ? nobody : freed_->peer, freed_->tag);
