@@ -15,10 +15,11 @@ namespace palmette::select {
 /// Overheads are estimated by medians, so that one disturbed pair doesn't postpone the others.
 class Pace {
   public:
-    /// Of a choice that serves meanwhile: a difference of 2 is seen by then (judge), also where synchronising takes as
-    /// long as a call.
+    /// The credit of a choice that serves between its pairs: a difference of 2 is seen by then (judge), also where
+    /// synchronising takes as long as a call.
     static constexpr double most_credit = 8;
-    /// Of one that must win before it serves: pairs that it wins pay for themselves, and losing costs no more later.
+    /// The credit of a choice that must win before it serves: pairs that it wins pay for themselves, and losing costs
+    /// no more later.
     static constexpr double credit_on_trial = 4;
 
     /// `share`: above 0. With a credit of 0 pairs wait until the share has paid for them.

@@ -219,7 +219,7 @@ def test_durations_are_right_though_the_clock_is_set(mpi: Mpi, jump: int, truste
         inside, ran_s = told[process.recorded.rank]
         seconds = sum(row.seconds for row in process.recorded.aggregates if row.function == "MPI_Barrier")
         # The recorder's clock is read within the program's; a rank may lose its processor in between.
-        assert 0.5 * inside - 0.02 <= seconds <= 1.02 * inside + 2e-3
+        assert 0.5 * inside <= seconds <= 1.02 * inside + 2e-3
         assert 0 <= process.recorded.last_real_ns - process.recorded.begin_real_ns < (ran_s + 60) * 1e9
         assert abs(process.recorded.begin_real_ns * 1e-9 - begun) < 60
         in_order = [call.begin_real_ns for call in process.calls()]

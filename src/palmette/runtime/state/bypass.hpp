@@ -38,7 +38,8 @@ class alignas(64) Bypass {
         ++calls_;
         return true;
     }
-    /// The same for a function that takes a count for each rank: their mean decides, or the sum where there is a limit.
+    /// Whether a call with a count for each rank is the MPI's; counts it. The mean of the counts decides, or their sum
+    /// where there is a limit.
     bool takes(MPI_Comm comm, Counts counts, MPI_Datatype type, MPI_Op op) {
         if (comm != comm_ || !open_) return false;
         if (limit_ != unlimited) return takes(comm, sum_of(counts, ranks_), type, op, 0);
