@@ -116,7 +116,7 @@ def _contents(topology: Topology) -> object:
     return document
 
 
-_COSTS = ("latency_s", "overhead_s", "stream_bytes_per_s", "together_bytes_per_s")
+_COSTS = ("latency_s", "overhead_s", "stream_bytes_per_s", "together_bytes_per_s", "receive_overhead_s")
 
 
 def _keep_costs(old: Topology, new: Topology, result: Refreshed) -> None:

@@ -117,7 +117,16 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
             levels.append(Level(level.name, **_inside(parameters)))
         else:
             overhead_s = min(parameters.ends_between_s, latency_s) / 2
-            levels.append(Level(level.name, latency_s, overhead_s, source=level.source or "simulation"))
+            receiver = 2 * parameters.receive_between_message_s / parameters.ends_between_s if overhead_s else 0
+            levels.append(
+                Level(
+                    level.name,
+                    latency_s,
+                    overhead_s,
+                    source=level.source or "simulation",
+                    receive_overhead_s=receiver * overhead_s or None,
+                )
+            )
     tree = _shared(machine.tree, uplink_share)
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
     memory = FREE
@@ -129,10 +138,12 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
 
 def _inside(parameters: Parameters) -> dict[str, Any]:
     """Costs of intra-node messages, all of which share the host's memory bandwidth."""
+    slower_end_s = max(parameters.send_inside_byte_s, parameters.receive_inside_byte_s)
+    stream = parameters.single_copy_bytes_per_s if parameters.share_memory else 1 / slower_end_s if slower_end_s else None
     return {
         "latency_s": parameters.inside_latency_s,
         "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,
-        "stream_bytes_per_s": parameters.single_copy_bytes_per_s if parameters.share_memory else None,
+        "stream_bytes_per_s": stream,
         "together_bytes_per_s": parameters.memory_bytes_per_s,
         "source": "simulation",
     }

@@ -95,7 +95,8 @@ class Level:
 
     latency_s is one way, of a tiny message, end to end; overhead_s is the part of it that one end is busy for;
     stream_bytes_per_s is the rate of one pair alone; together_bytes_per_s, inside of hosts, the aggregate rate of one
-    host's concurrent messages. `source` is "calibrated", or where else they come from.
+    host's concurrent messages; receive_overhead_s that of the receiver, where it differs from the sender's and
+    overhead_s is the mean of both. `source` is "calibrated", or where else they come from.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Level:
     stream_bytes_per_s: float | None = None
     together_bytes_per_s: float | None = None
     source: str | None = None
+    receive_overhead_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -115,6 +117,7 @@ class HostCosts:
     stream_bytes_per_s: float | None = None
     together_bytes_per_s: float | None = None
     source: str | None = None
+    receive_overhead_s: float | None = None
 
 
 @dataclass(slots=True)

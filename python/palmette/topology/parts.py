@@ -147,14 +147,15 @@ def _measured(reader: Reader, machine: dict[str, Any], made: Machine) -> None:
 
 def _costs(
     reader: Reader, entry: dict[str, Any], path: str
-) -> tuple[float | None, float | None, float | None, float | None, str | None]:
-    """Latency, overhead, stream rate, rate together and their source."""
+) -> tuple[float | None, float | None, float | None, float | None, str | None, float | None]:
+    """Latency, overhead, stream rate, rate together, their source, the receiver's overhead."""
     return (
         reader.seconds(entry, "latency_s", path),
         reader.seconds(entry, "overhead_s", path),
         reader.rate(entry, "stream_bytes_per_s", path),
         reader.rate(entry, "together_bytes_per_s", path),
         reader.optional_text(entry, "source", path),
+        reader.seconds(entry, "receive_overhead_s", path),
     )
 
 

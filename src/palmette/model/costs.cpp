@@ -28,6 +28,7 @@ MessageCosts message_costs(const LevelCosts& known, double latency_s, double ove
     out.overhead_s = cost_value(known.overhead_s, known.source, std::min(overhead_s, out.latency_s.value / 2));
     out.stream_bytes_per_s = cost_value(known.stream_bytes_per_s, known.source, stream);
     out.together_bytes_per_s = known.together_bytes_per_s;
+    out.receive_overhead_s = std::min(known.receive_overhead_s, 2 * out.overhead_s.value);
     return out;
 }
 

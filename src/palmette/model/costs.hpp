@@ -21,11 +21,15 @@ struct CostValue {
 /// LogP-style costs of messages between ranks whose outermost distinguishing level this is.
 struct MessageCosts {
     CostValue latency_s;           ///< one way, tiny, both overheads included
-    CostValue overhead_s;          ///< of one rank, at either end
+    CostValue overhead_s;          ///< of one rank, at either end: the mean of both
     CostValue stream_bytes_per_s;  ///< of one pair alone; 0: limited only by the edges on the path
 
     /// Intra-node: aggregate bandwidth of all concurrent messages of one node; 0: unknown.
     double together_bytes_per_s = 0;
+
+    double receive_overhead_s = 0;  ///< 0: as overhead_s
+    double overhead_of_receiver_s() const { return receive_overhead_s > 0 ? receive_overhead_s : overhead_s.value; }
+    double overhead_of_sender_s() const { return 2 * overhead_s.value - overhead_of_receiver_s(); }
 
     /// Wire latency: the latency without the overheads of both ends (L of LogP).
     double wire_s() const {
@@ -86,8 +90,11 @@ struct Costs {
 
     static Costs of(const topology::Job& job);
 
-    /// Time that each end of an inter-node message spends on the copy through an eager buffer.
-    double buffered_s(double bytes) const { return eager_copy_s(bytes, eager_copy_bytes_per_s); }
+    /// Time that the sender or receiver of an inter-node message spends on the copy through an eager buffer. What the
+    /// network interface has written misses the receiver's caches, so its copy is taken to last twice as long; formulas
+    /// use the mean of both.
+    double buffered_by_sender_s(double bytes) const { return eager_copy_s(bytes, 1.5 * eager_copy_bytes_per_s); }
+    double buffered_by_receiver_s(double bytes) const { return eager_copy_s(bytes, 0.75 * eager_copy_bytes_per_s); }
 
     /// Capacity of an edge that is available to this job, in each direction; 0: unlimited.
     double edge_bytes_per_s(const topology::Job& job, std::size_t level, std::int32_t group) const;

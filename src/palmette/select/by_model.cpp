@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/model/estimate/estimate.hpp"
+#include "palmette/model/play/predict.hpp"
 
 namespace palmette::select {
 namespace {
@@ -25,7 +28,11 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "by_topology:node=k_nomial.5,top=k_nomial.5",
                     "by_topology:node=postal.5,top=postal.5",
                     "by_topology:node=postal.4,top=postal.12",
-                    "k_nomial"};
+                    "k_nomial",
+                    "k_nomial:radix=8",
+                    "k_nomial:radix=4,order=rank",
+                    "k_nomial:radix=8,order=rank",
+                    "linear:order=rank"};
         case Collective::allgather:
             return {"shared",
                     "ring:segment=32K",
@@ -64,7 +71,9 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "by_topology:node=shared,top=binomial,window=1",
                     "by_topology:node=shared,leaf=chain,top=chain,segment=32K",
                     "by_topology:node=shared,top=linear,segment=32K",
-                    "k_nomial"};
+                    "k_nomial",
+                    "k_nomial:radix=3",
+                    "k_nomial:radix=4,order=rank"};
         case Collective::reduce:
             return {"shared",
                     "by_topology:node=linear,leaf=linear,top=linear",
@@ -83,7 +92,10 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "by_topology:node=shared,top=k_nomial.4",
                     "by_topology:node=shared,leaf=chain,top=chain,segment=32K",
                     "k_nomial",
-                    "k_nomial:order=rank"};
+                    "k_nomial:order=rank",
+                    "k_nomial:radix=3",
+                    "k_nomial:radix=4,order=rank",
+                    "reduce_scatter_gather:order=rank"};
         case Collective::allreduce:
             return {"shared",
                     "leaders:between=recursive_doubling,inside=linear",
@@ -188,21 +200,63 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
     return out;
 }
 
+std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& request,
+                                 const std::vector<Spec>& candidates) {
+    const model::Costs costs = model::Costs::of(job);
+    std::vector<double> out;
+    model::PlayLimits limits;
+    for (const Spec& spec : candidates) {
+        const auto seconds = model::predict_within(limits, job, request, spec, costs);
+        out.push_back(seconds.value_or(std::numeric_limits<double>::infinity()));
+        limits.seconds = std::min(limits.seconds, out.back());
+    }
+    return out;
+}
+
+namespace {
+
+/// Candidates whose estimate exceeds the best one's by more than this factor aren't simulated.
+constexpr double most_underrated = 4;
+
+/// `estimates` in the order of their times.
+std::optional<Estimated> best_played(const topology::Job& job, const plan::Request& request,
+                                     const std::vector<Estimated>& estimates, const Plays& plays) {
+    std::vector<Spec> specs;
+    for (const Estimated& one : estimates)
+        if (one.seconds <= most_underrated * estimates.front().seconds) specs.push_back(one.spec);
+    if (specs.size() < 2) return std::nullopt;
+    const std::vector<double> seconds = plays(job, request, specs);
+    const auto best = std::min_element(seconds.begin(), seconds.end());
+    if (!std::isfinite(seconds.front())) return std::nullopt;
+    return Estimated{specs[static_cast<std::size_t>(best - seconds.begin())], *best, true};
+}
+
+}  // namespace
+
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
-                                       const std::vector<std::string>* lost) {
+                                       const std::vector<std::string>* lost, const Plays* plays) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
     const std::vector<Spec>& specs = candidates(request.collective);
     const model::Costs costs = model::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
+    const auto has_lost = [&](const Spec& spec) {
+        return lost && std::ranges::find(*lost, spec.text()) != lost->end();
+    };
+    if (plays) {
+        std::vector<Estimated> estimates;
+        for (const Spec& spec : specs)
+            if ((pipelines || !pipelined(spec)) && !has_lost(spec) && serves(job, request, spec))
+                if (const auto seconds = estimate(request, spec)) estimates.push_back({spec, *seconds});
+        std::ranges::stable_sort(estimates, {}, &Estimated::seconds);
+        if (!estimates.empty())
+            if (auto best = best_played(job, request, estimates, *plays)) return best;
+    }
     std::vector<std::optional<double>> seconds;
     seconds.reserve(specs.size());
     for (const Spec& spec : specs)
-        seconds.push_back(pipelines || !pipelined(spec) ? estimate(request, spec) : std::nullopt);
-    if (lost)
-        for (std::size_t i = 0; i < specs.size(); ++i)
-            if (std::ranges::find(*lost, specs[i].text()) != lost->end()) seconds[i].reset();
+        seconds.push_back((pipelines || !pipelined(spec)) && !has_lost(spec) ? estimate(request, spec) : std::nullopt);
     while (true) {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; i < specs.size(); ++i)

@@ -1,6 +1,7 @@
 // Selection by the cost model where no measurement exists.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ const std::vector<collectives::Spec>& candidates(plan::Collective collective);
 struct Estimated {
     collectives::Spec spec;
     double seconds = 0;
+    bool played = false;  ///< `seconds` is from a simulation instead of a formula
 };
 
 /// Those of `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A
@@ -25,9 +27,22 @@ struct Estimated {
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<collectives::Spec>& candidates);
 
-/// The fastest of them, excluding pipelined algorithms on low-latency networks; nothing where none serves the request,
-/// or where ranks don't know each other's sizes. `lost`: texts of candidates that are left out; null: none.
+/// Simulates a few candidates (model::predict_within): their times in seconds, infinity for one that takes too long to
+/// simulate. All ranks of a call must get the same times.
+using Plays = std::function<std::vector<double>(const topology::Job& job, const plan::Request& request,
+                                                const std::vector<collectives::Spec>& candidates)>;
+
+/// Plays that simulate one candidate after the other, each no further than the best of those before.
+std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& request,
+                                 const std::vector<collectives::Spec>& candidates);
+
+/// The fastest of them; nothing where none serves the request, or where ranks don't know each other's sizes. `lost`:
+/// texts of candidates that are left out; null: none.
+///
+/// Pipelined algorithms are excluded on low-latency networks. Without `plays`, formulas decide. With `plays`, they only
+/// choose which candidates to simulate, since they are off by a factor of up to 3 where placement and shape of the job
+/// are irregular; where the one that they prefer takes too long to simulate, they decide.
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
-                                       const std::vector<std::string>* lost = nullptr);
+                                       const std::vector<std::string>* lost = nullptr, const Plays* plays = nullptr);
 
 }  // namespace palmette::select

@@ -182,16 +182,16 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
             continue;
         std::string reason = reason_of(i);
         if (!row.by_model) return {row.algorithm, std::move(reason)};
-        if (auto best = best_by_model(job, request, surroundings.lost))
+        if (auto best = best_by_model(job, request, surroundings.lost, surroundings.plays))
             return {std::move(best->spec), cat(reason, "; the model gives it ", base::format_duration(best->seconds)),
                     basis_of(job)};
     }
     if (!may_use_model(job, surroundings)) return {std::nullopt, "no table row fits, and no costs are known"};
-    auto best = best_by_model(job, request, surroundings.lost);
+    auto best = best_by_model(job, request, surroundings.lost, surroundings.plays);
     if (!best) return {std::nullopt, "no table row fits, and the model has no candidate that can serve"};
     const Basis basis = basis_of(job);
     return {std::move(best->spec),
-            cat("no table row fits; this candidate has the shortest estimated time, ",
+            cat("no table row fits; this candidate has the shortest ", best->played ? "simulated" : "estimated", " time, ",
                 base::format_duration(best->seconds), basis == Basis::costs ? "" : ", from assumed costs"),
             basis};
 }

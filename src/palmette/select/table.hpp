@@ -11,6 +11,7 @@
 
 #include "palmette/base/json.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/select/by_model.hpp"
 
 namespace palmette::select {
 
@@ -115,6 +116,8 @@ struct Surroundings {
     bool compared = false;  ///< the program's own calls will show whether the MPI's own is faster, where that is wanted
     /// Algorithms that have lost to the MPI, in these surroundings: not chosen again. Null: none.
     const std::vector<std::string>* lost = nullptr;
+    /// Simulates the candidates that the model prefers, see best_by_model; null: formulas decide.
+    const Plays* plays = nullptr;
 };
 
 /// What a choice rests on.

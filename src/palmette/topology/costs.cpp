@@ -52,6 +52,10 @@ LevelCosts read_level_costs(const Json& object, const std::string& where) {
     costs.overhead_s = figure(object, "overhead_s", where);
     costs.stream_bytes_per_s = figure(object, "stream_bytes_per_s", where);
     costs.together_bytes_per_s = figure(object, "together_bytes_per_s", where);
+    costs.receive_overhead_s = figure(object, "receive_overhead_s", where);
+    if (costs.receive_overhead_s > 2 * costs.overhead_s)
+        base::fail(where, ".receive_overhead_s: expected at most twice overhead_s, the mean of both ends, found ",
+                   costs.receive_overhead_s);
     if (costs.known()) costs.source = source_of(object, where);
     return costs;
 }
@@ -69,6 +73,7 @@ void write_costs(const LevelCosts& costs, Json& object) {
     put(object, "overhead_s", costs.overhead_s);
     put(object, "stream_bytes_per_s", costs.stream_bytes_per_s);
     put(object, "together_bytes_per_s", costs.together_bytes_per_s);
+    put(object, "receive_overhead_s", costs.receive_overhead_s);
     if (costs.known()) object.set("source", name_of(costs.source));
 }
 

@@ -64,6 +64,35 @@ TEST(Predict, messages_of_a_node_share_its_memory) {
     EXPECT_NEAR(*Estimator(job, costs)(request, spec), together, 0.1 * together);
 }
 
+TEST(Predict, a_short_message_of_a_node_passes_a_buffer_a_long_one_is_copied_by_both_at_once) {
+    const Job job = test::job_on("1node:2core");
+    Costs costs = Costs::of(job);
+    const auto seconds = [&](std::int64_t bytes) {
+        return predict(job, {Collective::bcast, plan::Rank{0}, bytes}, collectives::Spec::parse("linear"), costs)
+            .seconds;
+    };
+    const MessageCosts& inside = costs.levels.back();
+    const double per_s = inside.stream_bytes_per_s.value;
+    EXPECT_NEAR(seconds(16000), inside.latency_s.value + 2 * 16000 / per_s, 1e-12);
+    EXPECT_NEAR(seconds(200000), inside.latency_s.value + 200000 / per_s, 1e-12);
+}
+
+TEST(Predict, a_receiver_may_be_busier_than_a_sender) {
+    const Job job = test::job_on("9node@10GB/s~5us");
+    Costs costs = Costs::of(job);
+    costs.eager_copy_bytes_per_s = 0;
+    const auto of = [&](Collective collective) {
+        const Prediction found =
+            predict(job, {collective, plan::Rank{0}, 8}, collectives::Spec::parse("linear"), costs);
+        EXPECT_NEAR(sum_of_parts(found), found.seconds, 1e-15);
+        return found.seconds;
+    };
+    EXPECT_NEAR(of(Collective::gather), of(Collective::scatter), 1e-8);
+    costs.levels.front().overhead_s.value = 1e-6;
+    costs.levels.front().receive_overhead_s = 1.5e-6;
+    EXPECT_NEAR(of(Collective::gather) - of(Collective::scatter), 7 * 1e-6, 2e-8) << "seven more receptions";
+}
+
 TEST(Predict, a_plan_and_an_algorithm_give_the_same) {
     const Job job = test::job_on("3leaf@50MB/s:3+3+2node@100MB/s:2core", "cyclic");
     const plan::Request request{Collective::allgather, plan::Rank{0}, 4096};

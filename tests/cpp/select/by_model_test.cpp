@@ -118,6 +118,36 @@ TEST(ByModel, shapes_that_are_easily_got_wrong) {
     EXPECT_LE(regret(test::job_on("4leaf@3GB/s~2us:4node@12GB/s~2us:2core"), Collective::bcast, 65536), 1.6);
 }
 
+TEST(ByModel, simulated_candidates_are_chosen_where_formulas_mistake_the_placement) {
+    // Formulas take ranks that are dealt out in turn for scattered ones, and memory for the limit.
+    const Job job = test::job_on("3node@12.5GB/s~2us:24core", "cyclic");
+    const Plays plays = play_in_turn;
+    for (const auto& [collective, bytes] : {std::pair(Collective::bcast, 100'000), std::pair(Collective::reduce, 20'000),
+                                            std::pair(Collective::scatter, 4000), std::pair(Collective::gather, 40)}) {
+        const plan::Request request = request_of(collective, bytes);
+        const auto played = best_by_model(job, request, nullptr, &plays);
+        ASSERT_TRUE(played && played->played);
+        EXPECT_EQ(played->seconds, model::predict(job, request, played->spec, model::Costs::of(job)).seconds);
+        for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
+            EXPECT_LE(played->seconds, 1.0001 * model::predict(job, request, one.spec, model::Costs::of(job)).seconds)
+                << one.spec.text();
+    }
+}
+
+TEST(ByModel, what_is_too_long_to_simulate_is_left_to_formulas) {
+    const Job job = test::job_on("32node@12GB/s~2us:32core");
+    const plan::Request request = request_of(Collective::alltoall, 4096);
+    const Plays plays = play_in_turn;
+    const auto chosen = best_by_model(job, request, nullptr, &plays), estimated = best_by_model(job, request);
+    ASSERT_TRUE(chosen && estimated);
+    EXPECT_FALSE(chosen->played) << chosen->spec.text();
+    EXPECT_EQ(chosen->spec.text(), estimated->spec.text());
+    const model::Costs costs = model::Costs::of(job);
+    EXPECT_FALSE(model::predict_within({}, job, request, Spec::parse("linear"), costs));
+    EXPECT_FALSE(model::predict_within({1e-6}, job, request_of(Collective::bcast, 64), Spec::parse("k_nomial"), costs))
+        << "longer than a microsecond";
+}
+
 TEST(ByModel, messages_to_other_groups_share_their_senders_link_with_those_to_its_own) {
     const Job job = test::job_on("2leaf@6.75GB/s:9node@3GB/s");
     const Spec stars = Spec::parse("by_topology:leaf=linear,top=linear");

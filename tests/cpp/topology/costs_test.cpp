@@ -35,6 +35,17 @@ TEST(Costs, levels_keep_their_figures_and_who_says_so) {
     EXPECT_EQ(job.memory(), (MemoryCosts{9e9, 5e9, CostSource::calibrated}));
 }
 
+TEST(Costs, a_receiver_may_have_an_overhead_of_its_own) {
+    const auto read = [](const char* text) { return read_level_costs(Json::parse(text), "$.node"); };
+    const LevelCosts costs = read(R"({"overhead_s": 3e-7, "receive_overhead_s": 4e-7})");
+    EXPECT_DOUBLE_EQ(costs.receive_overhead_s, 4e-7);
+    Json written = Json::object();
+    write_costs(costs, written);
+    EXPECT_EQ(read_level_costs(written, "$"), costs);
+    EXPECT_THAT(error_of([&] { read(R"({"overhead_s": 1e-7, "receive_overhead_s": 4e-7})"); }),
+                HasSubstr("$.node.receive_overhead_s: expected at most twice overhead_s"));
+}
+
 TEST(Costs, ranks_that_no_level_tells_apart_have_those_of_the_outermost_level_that_was_left_out) {
     EXPECT_DOUBLE_EQ(whole_job().inside().latency_s, 2e-7) << "two cores of a socket";
     const Job one_a_socket = whole_job().restricted_to({Rank{0}, Rank{2}, Rank{4}, Rank{6}});

@@ -1,5 +1,7 @@
 #include "palmette/model/play/predict.hpp"
 
+#include <algorithm>
+
 #include "palmette/model/play/predict_path.hpp"
 #include "palmette/model/play/predict_play.hpp"
 
@@ -29,6 +31,25 @@ Prediction predict(const topology::Job& job, const plan::Request& request, const
     const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
     for (std::int32_t r = 0; r < programs; ++r) steps.add(collectives::make_program(job, {r}, request, spec));
     return simulate(job, costs, sharing, steps);
+}
+
+std::optional<double> predict_within(const PlayLimits& limits, const topology::Job& job, const plan::Request& request,
+                                     const collectives::Spec& spec, const Costs& costs) {
+    const std::vector<std::int64_t> block_bytes{request.block_bytes < 0 ? 0 : request.block_bytes};
+    SimulatedSteps steps(job, request, block_bytes);
+    const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
+    for (std::int32_t r = 0; r < programs; ++r) {
+        steps.add(collectives::make_program(job, {r}, request, spec));
+        // Most programs are as long as the others: refuses early what will be too long.
+        const std::size_t expected = r < 4 ? 0 : steps.steps.size() / static_cast<std::size_t>(r + 1) *
+                                                     static_cast<std::size_t>(programs) / 4;
+        if (std::max(steps.steps.size(), expected) > limits.steps) return std::nullopt;
+    }
+    steps.match();
+    Simulator simulator(job, costs, Sharing::evenly, steps);
+    if (!simulator.run_within(limits.seconds, limits.events)) return std::nullopt;
+    const std::vector<double>& done = simulator.times().done;
+    return done.empty() ? 0 : *std::max_element(done.begin(), done.end());
 }
 
 }  // namespace palmette::model

@@ -1,7 +1,10 @@
 // Predicts the time of a plan on a job by discrete-event simulation, from the costs of messages, edges and memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,5 +60,17 @@ Prediction predict(const plan::Plan& plan, const topology::Job& job, const std::
 /// The same for an algorithm: generates programs one by one without keeping them, for plans too large for memory.
 Prediction predict(const topology::Job& job, const plan::Request& request, const collectives::Spec& spec,
                    const Costs& costs, Sharing sharing = Sharing::evenly);
+
+/// Upper bounds of a simulation that is worth its time only while it is short.
+struct PlayLimits {
+    double seconds = std::numeric_limits<double>::infinity();  ///< of the plan, as predicted
+    std::size_t steps = 20'000;                                ///< of all ranks
+    std::uint64_t events = 60'000;
+};
+
+/// predict().seconds, or nothing where the plan exceeds one of the limits. Deterministic: the same on every rank.
+/// Takes up to about 20 ms with the default limits.
+std::optional<double> predict_within(const PlayLimits& limits, const topology::Job& job, const plan::Request& request,
+                                     const collectives::Spec& spec, const Costs& costs);
 
 }  // namespace palmette::model

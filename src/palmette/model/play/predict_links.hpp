@@ -55,6 +55,11 @@ class Links {
     /// Appends the links of limited capacity on the route from position `a` to `b`, whose outermost distinguishing
     /// level is `level`.
     void route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const;
+    /// Whether the aggregate bandwidth of intra-node messages is known; and the memory of a node, which they share.
+    bool limit_memory() const { return first_of_memories_ < std::ssize(links_); }
+    std::uint32_t memory_of(std::int32_t node) const {
+        return static_cast<std::uint32_t>(first_of_memories_ + std::int64_t{node});
+    }
     Link& operator[](std::uint32_t index) { return links_[index]; }
     const Link& operator[](std::uint32_t index) const { return links_[index]; }
 
@@ -62,7 +67,8 @@ class Links {
     const topology::Job& job_;
     std::vector<std::int64_t> first_;  ///< by level; negative where no edge has a limit
     std::int64_t first_of_aggregators_ = 0;
-    std::vector<Link> links_;  ///< two a group or aggregator: out and in
+    std::int64_t first_of_memories_ = 0;
+    std::vector<Link> links_;  ///< two a group or aggregator: out and in; one a node's memory
 };
 
 }  // namespace palmette::model

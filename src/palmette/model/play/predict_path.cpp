@@ -51,7 +51,9 @@ class CriticalPath {
     void attribute_work(std::uint32_t step) {
         const SimulatedStep& simulated = plan_.steps[step];
         const double packing = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
-        const double overhead = costs_.levels[simulated.level].overhead_s.value;
+        const MessageCosts& costs = costs_.levels[simulated.level];
+        const double overhead =
+            simulated.kind == StepKind::recv ? costs.overhead_of_receiver_s() : costs.overhead_of_sender_s();
         const double begun = times_.begun[step];
         if (simulated.kind == StepKind::recv) {
             attribute(std::max(begun, now_ - packing), out_.copy_s, step);
@@ -84,7 +86,8 @@ class CriticalPath {
             case StepKind::recv:
                 attribute_work(step);
                 if (cause == no_step || cause != simulated.partner) return cause;
-                attribute(simulator_.in_node(simulated) ? times_.mark[cause] : times_.through[cause],
+                attribute(simulator_.in_node(simulated) && !simulator_.is_buffered(simulated) ? times_.mark[cause]
+                                                                                             : times_.through[cause],
                           level_of(step).latency_s, step);
                 return pass_send(cause);
             case StepKind::copy:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "palmette/base/error.hpp"
 
@@ -23,8 +24,7 @@ Simulator::Simulator(const topology::Job& job, const Costs& costs, Sharing shari
       last_(busy_.size(), no_step),
       next_(steps.steps.size(), no_step),
       first_waiting_(steps.steps.size(), no_step),
-      tail_(steps.pairs, no_step),
-      memory_busy_(static_cast<std::size_t>(job.nodes().groups.count()), 0) {
+      tail_(steps.pairs, no_step) {
     position_of_.reserve(busy_.size());
     for (std::int32_t r = 0; r < std::ssize(busy_); ++r) position_of_.push_back(job.position_of({r}).value);
 }
@@ -34,11 +34,14 @@ void Simulator::push(double at, What what, std::uint32_t index, std::uint32_t ve
     std::push_heap(events_.begin(), events_.end(), std::greater<>());
 }
 
-void Simulator::run() {
+void Simulator::run() { run_within(std::numeric_limits<double>::infinity(), UINT64_MAX); }
+
+bool Simulator::run_within(double seconds, std::uint64_t events) {
     for (std::uint32_t s = 0; s < steps_.size(); ++s)
         if (steps_[s].missing == 0) push(0, What::ready, s);
     while (!events_.empty()) {
         const Event event = events_.front();
+        if (event.at > seconds || number_ > events) return false;
         std::pop_heap(events_.begin(), events_.end(), std::greater<>());
         events_.pop_back();
         switch (static_cast<What>(event.order % 8)) {
@@ -69,6 +72,7 @@ void Simulator::run() {
         if (times_.done[s] < 0)
             base::fail("rank ", steps_[s].rank, ": a ", plan::name_of(steps_[s].kind),
                        " never completes; `palmette plan --verify` shows why");
+    return true;
 }
 
 void Simulator::complete(std::uint32_t step, double at) {
@@ -148,7 +152,7 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
     times_.cause[send] = cause;
     if (in_node(simulated)) {
         const double copied_s = simulated.bytes / costs.stream_bytes_per_s.value;
-        const double end = work(send, now, costs.overhead_s.value + packed_s + copied_s);
+        const double end = work(send, now, costs.overhead_of_sender_s() + packed_s + copied_s);
         times_.mark[send] = end - copied_s;
         times_.through[send] = end;
         LevelTraffic& traffic = traffic_[simulated.level];
@@ -158,7 +162,8 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
         push(times_.mark[send], What::copying, send);
         return;
     }
-    const double injected = work(send, now, costs.overhead_s.value + packed_s + costs_.buffered_s(simulated.bytes));
+    const double injected = work(
+        send, now, costs.overhead_of_sender_s() + packed_s + costs_.buffered_by_sender_s(simulated.bytes));
     const double round_trip_s = is_long(simulated) ? 2 * costs.latency_s.value : 0;
     times_.mark[send] = injected + round_trip_s;
     push(times_.mark[send], What::set_off, send);
@@ -167,19 +172,15 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
 
 void Simulator::copying(std::uint32_t send, double now) {
     const SimulatedStep& simulated = steps_[send];
-    const MessageCosts& costs = costs_of(simulated);
-    double begun = now;
-    if (costs.together_bytes_per_s > 0) {
-        // Aggregate memory bandwidth of the node as a FIFO resource, in the order in which copies start.
+    if (links_.limit_memory() && simulated.bytes > 0) {
         const std::int32_t node = job_.levels()[node_level_].groups.group_of(position_of_[simulated.rank]);
-        double& busy = memory_busy_[static_cast<std::size_t>(node)];
-        busy = std::max(busy, now) + simulated.bytes / costs.together_bytes_per_s;
-        const double uncontended_s = times_.through[send] - now;
-        times_.through[send] = std::max(times_.through[send], busy);
-        begun = times_.through[send] - uncontended_s;
-        traffic_[simulated.level].taken_s += begun - now;
+        const std::uint32_t link = links_.memory_of(node), flow = new_flow({send, 1});
+        const double next = links_[link].enter(now, simulated.bytes, flow);
+        push(next, What::link, link, links_[link].version());
+        return;
     }
-    push(begun + costs.wire_s(), What::arrive, send);
+    const double copied = is_buffered(simulated) ? times_.through[send] : now;
+    push(copied + costs_of(simulated).wire_s(), What::arrive, send);
 }
 
 void Simulator::receive(std::uint32_t recv, double now) {
@@ -189,11 +190,17 @@ void Simulator::receive(std::uint32_t recv, double now) {
     if (times_.through[recv] >= times_.mark[recv]) times_.cause[recv] = send;
     const double unpacked_s = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
     if (!in_node(simulated)) {
-        complete(recv, work(recv, now, costs.overhead_s.value + unpacked_s + costs_.buffered_s(simulated.bytes)));
+        complete(recv, work(recv, now,
+                            costs.overhead_of_receiver_s() + unpacked_s +
+                                costs_.buffered_by_receiver_s(simulated.bytes)));
         return;
     }
-    const double copied = work(recv, now, simulated.bytes / costs.stream_bytes_per_s.value);
-    const double end = std::max(copied, times_.through[send] + costs.wire_s()) + costs.overhead_s.value + unpacked_s;
+    // What isn't buffered is copied while it arrives.
+    const double copied_s = simulated.bytes / costs.stream_bytes_per_s.value;
+    const bool along = links_.limit_memory() && !is_buffered(simulated);
+    const double copied =
+        work(recv, along ? std::max(times_.mark[recv], times_.through[recv] - copied_s) : now, copied_s);
+    const double end = std::max(copied, times_.through[send] + costs.wire_s()) + costs.overhead_of_receiver_s() + unpacked_s;
     busy_[simulated.rank] = end;
     complete(recv, end);
 }
@@ -216,7 +223,9 @@ void Simulator::pull(std::uint32_t step, double now) {
     const double visible_s = times_.mark[expose] + costs_of(simulated).latency_s.value;
     if (visible_s > now) times_.cause[step] = expose;
     const CostValue& rate = simulated.kind == StepKind::pull ? costs_.copy_bytes_per_s : costs_.reduce_bytes_per_s;
-    const double end = work(step, std::max(now, visible_s), simulated.bytes / rate.value);
+    // Each look at another rank's flag misses the cache.
+    const double end =
+        work(step, std::max(now, visible_s), costs_of(simulated).overhead_s.value + simulated.bytes / rate.value);
     complete(step, end);
     SimulatedStep& exposed = steps_[expose];
     if (--exposed.pair > 0 || exposed.copied) return;
@@ -265,18 +274,22 @@ void Simulator::transfer(std::uint32_t send, double now) {
         push(end, What::through, send);
         return;
     }
-    std::uint32_t flow = static_cast<std::uint32_t>(flows_.size());
-    if (free_flows_.empty()) {
-        flows_.push_back({});
-    } else {
-        flow = free_flows_.back();
-        free_flows_.pop_back();
-    }
-    flows_[flow] = {send, static_cast<std::uint32_t>(route_.size())};
+    const std::uint32_t flow = new_flow({send, static_cast<std::uint32_t>(route_.size())});
     for (const std::uint32_t link : route_) {
         const double next = links_[link].enter(now, simulated.bytes, flow);
         push(next, What::link, link, links_[link].version());
     }
+}
+
+std::uint32_t Simulator::new_flow(Flow flow) {
+    if (free_flows_.empty()) {
+        flows_.push_back(flow);
+        return static_cast<std::uint32_t>(flows_.size() - 1);
+    }
+    const std::uint32_t index = free_flows_.back();
+    free_flows_.pop_back();
+    flows_[index] = flow;
+    return index;
 }
 
 void Simulator::complete_link(std::uint32_t link, std::uint32_t version, double now) {
@@ -288,6 +301,12 @@ void Simulator::complete_link(std::uint32_t link, std::uint32_t version, double 
         if (--flows_[flow].open > 0) continue;
         free_flows_.push_back(flow);
         const std::uint32_t send = flows_[flow].send;
+        if (in_node(steps_[send])) {
+            traffic_[steps_[send].level].taken_s += std::max(0.0, now - times_.through[send]);
+            times_.through[send] = std::max(now, times_.through[send]);
+            push(times_.through[send] + costs_of(steps_[send]).wire_s(), What::arrive, send);
+            continue;
+        }
         push(std::max(now, times_.through[send]), What::through, send);
     }
 }

@@ -34,10 +34,16 @@ class Simulator {
     Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, SimulatedSteps& steps);
     /// Throws base::Error where some step never starts.
     void run();
+    /// The same, but gives up and returns false once the simulated time or the number of events exceeds its limit.
+    bool run_within(double seconds, std::uint64_t events);
 
     const Timeline& times() const { return times_; }
     const std::vector<LevelTraffic>& traffic() const { return traffic_; }
     bool in_node(const SimulatedStep& step) const { return step.level > node_level_; }
+    /// Intra-node: the receiver copies after the sender, out of a buffer, instead of concurrently.
+    bool is_buffered(const SimulatedStep& step) const {
+        return in_node(step) && eager_copy_s(step.bytes, costs_.eager_copy_bytes_per_s) > 0;
+    }
 
   private:
     enum class What : std::uint8_t { ready, set_off, link, through, copying, arrive };
@@ -64,6 +70,7 @@ class Simulator {
     void pull(std::uint32_t step, double now);
     void set_off(std::uint32_t send, double now);
     void transfer(std::uint32_t send, double now);
+    std::uint32_t new_flow(Flow flow);
     void complete_link(std::uint32_t link, std::uint32_t version, double now);
     void left_last_edge(std::uint32_t send, double now);
     /// The rank executes a step once it is free; returns the completion time.
@@ -90,7 +97,6 @@ class Simulator {
         next_;  ///< send: next one queued between the same ranks; pull: next one waiting for the same expose
     std::vector<std::uint32_t> first_waiting_;  ///< expose: list of pulls that were ready first
     std::vector<std::uint32_t> tail_;           ///< by pair: the last message in flight or queued
-    std::vector<double> memory_busy_;  ///< by node: time until which its memory is busy with intra-node messages
     std::vector<Flow> flows_;
     std::vector<std::uint32_t> free_flows_;
     std::vector<Event> events_;

@@ -209,7 +209,7 @@ bool Communicator::ranks_read_each_other() {
 }
 
 select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
-                                    const Settings& settings) const {
+                                    const Settings& settings) {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source, select::Basis::demand};
     if (settings.reproducible && plan::is_reduction(plan.collective)) {
@@ -219,8 +219,16 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
         return {std::nullopt, "PALMETTE_REPRODUCIBLE: no algorithm can serve", select::Basis::demand};
     }
     const std::vector<std::string> lost = verdicts_->lost(kind_of(plan.key));
-    const select::Surroundings around{settings.mpi, settings.oversubscribed, plan.key.blocking,
-                                      may_guess(plan.key, settings), &lost};
+    const select::Plays plays = [&](const topology::Job& job, const plan::Request& asked,
+                                    const std::vector<select::Spec>& candidates) {
+        return play(kind_of(plan.key), job, asked, candidates);
+    };
+    const select::Surroundings around{settings.mpi,
+                                      settings.oversubscribed,
+                                      plan.key.blocking,
+                                      may_guess(plan.key, settings),
+                                      &lost,
+                                      plays_ && plan.key.blocking ? &plays : nullptr};
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
         select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request, around);

@@ -133,6 +133,8 @@ class Communicator {
     void keep_verdict(const CachedPlan& plan);
     /// Costs that nothing is known of are measured when a choice needs them first.
     void probe_when_needed() { may_probe_ = true; }
+    /// Candidates of the model are simulated, by all ranks together, before one is chosen for a kind of blocking calls.
+    void play_candidates() { plays_ = true; }
     /// Takes over what other communicators of the same ranks have found; this one's verdicts go there, too.
     void share_verdicts(std::shared_ptr<Verdicts> shared) {
         verdicts_.emplace(*shared);
@@ -268,7 +270,11 @@ class Communicator {
     /// Calls of the kind go to the MPI without a look at their plan.
     void leave_kind(CachedPlan& plan);
     void fill(CachedPlan& plan, const Settings& settings);
-    select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
+    select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings);
+    /// Collective, unless all are known: times of the candidates, each of which one rank has simulated. Infinity for
+    /// those that take too long to simulate. Cost: an allreduce, and up to 20 ms for the longest simulation.
+    std::vector<double> play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
+                             const std::vector<select::Spec>& candidates);
     /// Whether a plan through aggregators may be made: in service, for this call, with these settings.
     bool may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
     /// Collective. False where aggregators don't serve after all: Aggregation::why.
@@ -298,6 +304,14 @@ class Communicator {
     };
     std::vector<ComparedKind> comparisons_;
     bool may_probe_ = false;
+    bool plays_ = false;
+    struct Played {
+        CallKind kind;
+        bool shared_memory;
+        std::string algorithm;
+        double seconds;
+    };
+    std::vector<Played> played_;
     std::optional<Verdicts> verdicts_{std::in_place};
     std::shared_ptr<Verdicts> shared_verdicts_;               ///< null: no other communicator has these ranks
     std::vector<std::unique_ptr<Aggregation>> aggregations_;  ///< by level of the groups

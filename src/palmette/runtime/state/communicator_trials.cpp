@@ -1,7 +1,10 @@
 // Communicator: candidates that are compared with the MPI's own collective, one after the other.
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "palmette/base/units.hpp"
+#include "palmette/model/play/predict.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/communicator.hpp"
 #include "palmette/runtime/state/probe.hpp"
@@ -50,6 +53,33 @@ void Communicator::probe() {
     const topology::Job measured_on = job_;
     apply_costs(*costs, measured_on, job_);
     Process::instance().keep_costs(*costs);
+}
+
+std::vector<double> Communicator::play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
+                                       const std::vector<select::Spec>& candidates) {
+    const auto known = [&](const select::Spec& spec) {
+        return std::ranges::find_if(played_, [&](const Played& one) {
+            return one.kind == kind && one.shared_memory == request.shared_memory && one.algorithm == spec.text();
+        });
+    };
+    const auto is_known = [&](const select::Spec& spec) { return known(spec) != played_.end(); };
+    if (!std::ranges::all_of(candidates, is_known)) {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        std::vector<double> seconds(candidates.size(), infinity);
+        const model::Costs costs = model::Costs::of(job);
+        for (std::size_t i = static_cast<std::size_t>(rank_); i < candidates.size();
+             i += static_cast<std::size_t>(job.size()))
+            seconds[i] = model::predict_within({}, job, request, candidates[i], costs).value_or(infinity);
+        if (PMPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MIN,
+                           shadow_comm_) != MPI_SUCCESS)
+            seconds.assign(candidates.size(), infinity);
+        for (std::size_t i = 0; i < candidates.size(); ++i)
+            if (!is_known(candidates[i]))
+                played_.push_back({kind, request.shared_memory, candidates[i].text(), seconds[i]});
+    }
+    std::vector<double> out;
+    for (const select::Spec& spec : candidates) out.push_back(known(spec)->seconds);
+    return out;
 }
 
 void Communicator::keep_verdict(const CachedPlan& plan) {

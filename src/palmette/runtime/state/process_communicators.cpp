@@ -227,6 +227,8 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
     if (place && comm == MPI_COMM_WORLD && settings_.compare > 0 && settings_.pretended_hosts.empty() &&
         settings_.mpi != "smpi")
         state->probe_when_needed();
+    // More ranks than cores delay messages by what no simulation knows.
+    if (place && comm == MPI_COMM_WORLD && !settings_.oversubscribed) state->play_candidates();
     state->set_drivers(settled.drivers);
     state->keep_settings(forced);
     return state;
