@@ -85,8 +85,6 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     ("requests end at once", REQUESTS, "add(begin, end, entry.function,",
      "add(begin, @ ? begin : end, entry.function,"),
     # Communicators and collectives.
-    ("freed communicators stay", COMMUNICATORS, "    communicators_.erase(known);",
-     "    if (!@) communicators_.erase(known);"),
     ("siblings are one", COMMUNICATORS, "order = ++known->second.children;",
      "order = @ ? 1 : ++known->second.children;"),
     ("parts of a split are one", COMMUNICATORS, "add_communicator(made, hashed(parent_id, order, leader(made)));",

@@ -131,7 +131,7 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
     memory = FREE
     if parameters.share_memory:
-        memory = Memory(parameters.core_bytes_per_s, parameters.core_bytes_per_s, "simulation")
+        memory = Memory(parameters.core_bytes_per_s, FREE.reduce_bytes_per_s, "simulation")
     simulated = Machine(levels, tree, machine.insides, same_host=HostCosts(**_inside(parameters)), memory=memory)
     return replace(cluster, mesh=mesh, topology=replace(cluster.topology, machine=simulated))
 
@@ -139,7 +139,9 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
 def _inside(parameters: Parameters) -> dict[str, Any]:
     """Costs of intra-node messages, all of which share the host's memory bandwidth."""
     slower_end_s = max(parameters.send_inside_byte_s, parameters.receive_inside_byte_s)
-    stream = parameters.single_copy_bytes_per_s if parameters.share_memory else 1 / slower_end_s if slower_end_s else None
+    stream = (
+        parameters.single_copy_bytes_per_s if parameters.share_memory else 1 / slower_end_s if slower_end_s else None
+    )
     return {
         "latency_s": parameters.inside_latency_s,
         "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,

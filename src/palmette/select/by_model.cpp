@@ -218,12 +218,14 @@ namespace {
 /// Candidates whose estimate exceeds the best one's by more than this factor aren't simulated.
 constexpr double most_underrated = 4;
 
-/// `estimates` in the order of their times.
+/// `estimates` in the order of their times. `others` have no formula for such a job.
 std::optional<Estimated> best_played(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<Estimated>& estimates, const Plays& plays) {
+                                     const std::vector<Estimated>& estimates, const std::vector<Spec>& others,
+                                     const Plays& plays) {
     std::vector<Spec> specs;
     for (const Estimated& one : estimates)
         if (one.seconds <= most_underrated * estimates.front().seconds) specs.push_back(one.spec);
+    specs.insert(specs.end(), others.begin(), others.end());
     if (specs.size() < 2) return std::nullopt;
     const std::vector<double> seconds = plays(job, request, specs);
     const auto best = std::min_element(seconds.begin(), seconds.end());
@@ -246,12 +248,17 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     };
     if (plays) {
         std::vector<Estimated> estimates;
-        for (const Spec& spec : specs)
-            if ((pipelines || !pipelined(spec)) && !has_lost(spec) && serves(job, request, spec))
-                if (const auto seconds = estimate(request, spec)) estimates.push_back({spec, *seconds});
+        std::vector<Spec> others;
+        for (const Spec& spec : specs) {
+            if ((!pipelines && pipelined(spec)) || has_lost(spec) || !serves(job, request, spec)) continue;
+            if (const auto seconds = estimate(request, spec))
+                estimates.push_back({spec, *seconds});
+            else
+                others.push_back(spec);
+        }
         std::ranges::stable_sort(estimates, {}, &Estimated::seconds);
         if (!estimates.empty())
-            if (auto best = best_played(job, request, estimates, *plays)) return best;
+            if (auto best = best_played(job, request, estimates, others, *plays)) return best;
     }
     std::vector<std::optional<double>> seconds;
     seconds.reserve(specs.size());

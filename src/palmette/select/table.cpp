@@ -191,8 +191,8 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
     if (!best) return {std::nullopt, "no table row fits, and the model has no candidate that can serve"};
     const Basis basis = basis_of(job);
     return {std::move(best->spec),
-            cat("no table row fits; this candidate has the shortest ", best->played ? "simulated" : "estimated", " time, ",
-                base::format_duration(best->seconds), basis == Basis::costs ? "" : ", from assumed costs"),
+            cat("no table row fits; this candidate has the shortest ", best->played ? "simulated" : "estimated",
+                " time, ", base::format_duration(best->seconds), basis == Basis::costs ? "" : ", from assumed costs"),
             basis};
 }
 

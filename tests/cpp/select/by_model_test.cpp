@@ -122,8 +122,9 @@ TEST(ByModel, simulated_candidates_are_chosen_where_formulas_mistake_the_placeme
     // Formulas take ranks that are dealt out in turn for scattered ones, and memory for the limit.
     const Job job = test::job_on("3node@12.5GB/s~2us:24core", "cyclic");
     const Plays plays = play_in_turn;
-    for (const auto& [collective, bytes] : {std::pair(Collective::bcast, 100'000), std::pair(Collective::reduce, 20'000),
-                                            std::pair(Collective::scatter, 4000), std::pair(Collective::gather, 40)}) {
+    for (const auto& [collective, bytes] :
+         {std::pair(Collective::bcast, 100'000), std::pair(Collective::reduce, 20'000),
+          std::pair(Collective::scatter, 4000), std::pair(Collective::gather, 40)}) {
         const plan::Request request = request_of(collective, bytes);
         const auto played = best_by_model(job, request, nullptr, &plays);
         ASSERT_TRUE(played && played->played);

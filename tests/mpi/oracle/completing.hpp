@@ -51,6 +51,9 @@ class Completing {
     void wait_each() {
         for (std::size_t i = 0; i < one_.size(); ++i) {
             if (is_null(i)) continue;
+            if (printing)
+                std::fprintf(stderr, "%d.%d waits for %s\n", world_rank, run_.account.thread,
+                             text_of(run_.account.requests[one_[i].request]).c_str());
             made(run_.account, completing("MPI_Wait"), MPI_Wait, &handles_[i], status());
             done(i);
         }

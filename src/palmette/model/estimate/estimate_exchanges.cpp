@@ -171,8 +171,9 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         // has come together.
         const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
-               (group > 1 && input.shares ? tiers.intra_node().latency_s + tiers.intra_node().overhead_s + 2 * tiers.copy_s(m)
-                                          : tiers.within_node(1, m));
+               (group > 1 && input.shares
+                    ? tiers.intra_node().latency_s + tiers.intra_node().overhead_s + 2 * tiers.copy_s(m)
+                    : tiers.within_node(1, m));
     }
     if (all_lead) return std::nullopt;
     const double many = std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
@@ -282,7 +283,8 @@ double split_in_node(const FormulaInput& input, std::string_view inside, double 
     const double combined = combine ? tiers.reduce_s(share) : 0;
     if (inside == "shared" && input.shares)
         return tiers.intra_node().latency_s + tiers.copy_s(n) +
-               std::max((group - 1) * tiers.intra_node().overhead_s + (combine ? combined : tiers.copy_s(share)),
+               std::max((group - 1) * tiers.intra_node().overhead_s +
+                            (combine ? tiers.pull_reduce_s(share) : tiers.copy_s(share)),
                         tiers.memory_s((group - 1) * n));
     if (inside == "direct" || inside == "linear" || inside == "shared")
         return tiers.within_node(group - 1, n / group) + combined;

@@ -9,7 +9,7 @@ namespace palmette::model {
 double shared_in_node(const Tiers& tiers, double bytes, double readers, double combined) {
     // Each look at another rank's flag misses the cache.
     const double looks = std::max(combined, 1.0) * tiers.intra_node().overhead_s;
-    const double read = looks + (combined > 0 ? tiers.reduce_s(combined * bytes) : tiers.copy_s(bytes));
+    const double read = looks + (combined > 0 ? tiers.pull_reduce_s(combined * bytes) : tiers.copy_s(bytes));
     return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
            std::max(read, tiers.memory_s(std::max(readers, combined) * bytes));
 }
@@ -85,14 +85,16 @@ std::optional<double> estimate_shared(const FormulaInput& input, plan::Collectiv
         case Collective::allgather:
         case Collective::alltoall:
             return signal + tiers.copy_s(n) +
-                   std::max(tiers.copy_s(n * p) + (p - 1) * look, collective == Collective::gather || collective == Collective::scatter
-                                                     ? 0.0
-                                                     : tiers.memory_s(n * p * p));
+                   std::max(tiers.copy_s(n * p) + (p - 1) * look,
+                            collective == Collective::gather || collective == Collective::scatter
+                                ? 0.0
+                                : tiers.memory_s(n * p * p));
         case Collective::barrier:
             return 2 * signal;
         default:
             // Each rank combines its share of all vectors, and all read the shares.
-            return 2 * signal + tiers.copy_s(n) + std::max(tiers.reduce_s(n * (p - 1) / p), tiers.memory_s(n * p)) +
+            return 2 * signal + tiers.copy_s(n) +
+                   std::max(tiers.pull_reduce_s(n * (p - 1) / p), tiers.memory_s(n * p)) +
                    std::max(tiers.copy_s(n), tiers.memory_s(n * p)) + 2 * (p - 1) * look;
     }
 }

@@ -1,6 +1,7 @@
 // A job approximated as a regular tree, and the time of one round of messages on it: building blocks of the formulas.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,8 @@ class Tiers {
 
     double copy_s(double bytes) const { return bytes / copy_; }
     double reduce_s(double bytes) const { return bytes / reduce_; }
+    /// Combining what another rank of the node has exposed: no faster than reading it.
+    double pull_reduce_s(double bytes) const { return std::max(copy_s(bytes), reduce_s(bytes)); }
 
   private:
     std::vector<Tier> tiers_;

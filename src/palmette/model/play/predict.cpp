@@ -41,8 +41,8 @@ std::optional<double> predict_within(const PlayLimits& limits, const topology::J
     for (std::int32_t r = 0; r < programs; ++r) {
         steps.add(collectives::make_program(job, {r}, request, spec));
         // Most programs are as long as the others: refuses early what will be too long.
-        const std::size_t expected = r < 4 ? 0 : steps.steps.size() / static_cast<std::size_t>(r + 1) *
-                                                     static_cast<std::size_t>(programs) / 4;
+        const std::size_t expected =
+            r < 4 ? 0 : steps.steps.size() / static_cast<std::size_t>(r + 1) * static_cast<std::size_t>(programs) / 4;
         if (std::max(steps.steps.size(), expected) > limits.steps) return std::nullopt;
     }
     steps.match();

@@ -64,12 +64,12 @@ Prediction predict(const topology::Job& job, const plan::Request& request, const
 /// Upper bounds of a simulation that is worth its time only while it is short.
 struct PlayLimits {
     double seconds = std::numeric_limits<double>::infinity();  ///< of the plan, as predicted
-    std::size_t steps = 20'000;                                ///< of all ranks
-    std::uint64_t events = 60'000;
+    std::size_t steps = 40'000;                                ///< of all ranks
+    std::uint64_t events = 120'000;
 };
 
 /// predict().seconds, or nothing where the plan exceeds one of the limits. Deterministic: the same on every rank.
-/// Takes up to about 20 ms with the default limits.
+/// Takes up to about 30 ms with the default limits.
 std::optional<double> predict_within(const PlayLimits& limits, const topology::Job& job, const plan::Request& request,
                                      const collectives::Spec& spec, const Costs& costs);
 

@@ -60,8 +60,7 @@ Links::Links(const topology::Job& job, const Costs& costs) : job_(job) {
     first_of_memories_ = static_cast<std::int64_t>(links_.size());
     double memory = 0;
     for (const MessageCosts& level : costs.levels) memory = std::max(memory, level.together_bytes_per_s);
-    if (memory > 0)
-        links_.insert(links_.end(), static_cast<std::size_t>(job.nodes().groups.count()), Link(memory));
+    if (memory > 0) links_.insert(links_.end(), static_cast<std::size_t>(job.nodes().groups.count()), Link(memory));
 }
 
 void Links::route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const {

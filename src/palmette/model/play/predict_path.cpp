@@ -87,7 +87,7 @@ class CriticalPath {
                 attribute_work(step);
                 if (cause == no_step || cause != simulated.partner) return cause;
                 attribute(simulator_.in_node(simulated) && !simulator_.is_buffered(simulated) ? times_.mark[cause]
-                                                                                             : times_.through[cause],
+                                                                                              : times_.through[cause],
                           level_of(step).latency_s, step);
                 return pass_send(cause);
             case StepKind::copy:

@@ -162,8 +162,8 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
         push(times_.mark[send], What::copying, send);
         return;
     }
-    const double injected = work(
-        send, now, costs.overhead_of_sender_s() + packed_s + costs_.buffered_by_sender_s(simulated.bytes));
+    const double injected =
+        work(send, now, costs.overhead_of_sender_s() + packed_s + costs_.buffered_by_sender_s(simulated.bytes));
     const double round_trip_s = is_long(simulated) ? 2 * costs.latency_s.value : 0;
     times_.mark[send] = injected + round_trip_s;
     push(times_.mark[send], What::set_off, send);
@@ -190,9 +190,9 @@ void Simulator::receive(std::uint32_t recv, double now) {
     if (times_.through[recv] >= times_.mark[recv]) times_.cause[recv] = send;
     const double unpacked_s = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
     if (!in_node(simulated)) {
-        complete(recv, work(recv, now,
-                            costs.overhead_of_receiver_s() + unpacked_s +
-                                costs_.buffered_by_receiver_s(simulated.bytes)));
+        complete(recv,
+                 work(recv, now,
+                      costs.overhead_of_receiver_s() + unpacked_s + costs_.buffered_by_receiver_s(simulated.bytes)));
         return;
     }
     // What isn't buffered is copied while it arrives.
@@ -200,7 +200,8 @@ void Simulator::receive(std::uint32_t recv, double now) {
     const bool along = links_.limit_memory() && !is_buffered(simulated);
     const double copied =
         work(recv, along ? std::max(times_.mark[recv], times_.through[recv] - copied_s) : now, copied_s);
-    const double end = std::max(copied, times_.through[send] + costs.wire_s()) + costs.overhead_of_receiver_s() + unpacked_s;
+    const double end =
+        std::max(copied, times_.through[send] + costs.wire_s()) + costs.overhead_of_receiver_s() + unpacked_s;
     busy_[simulated.rank] = end;
     complete(recv, end);
 }
@@ -222,10 +223,11 @@ void Simulator::pull(std::uint32_t step, double now) {
     // A waiting reader sees the exposed data after the latency; a late one may still have to wait for part of it.
     const double visible_s = times_.mark[expose] + costs_of(simulated).latency_s.value;
     if (visible_s > now) times_.cause[step] = expose;
-    const CostValue& rate = simulated.kind == StepKind::pull ? costs_.copy_bytes_per_s : costs_.reduce_bytes_per_s;
+    double rate = costs_.copy_bytes_per_s.value;
+    if (simulated.kind == StepKind::pull_reduce) rate = std::min(rate, costs_.reduce_bytes_per_s.value);
     // Each look at another rank's flag misses the cache.
     const double end =
-        work(step, std::max(now, visible_s), costs_of(simulated).overhead_s.value + simulated.bytes / rate.value);
+        work(step, std::max(now, visible_s), costs_of(simulated).overhead_s.value + simulated.bytes / rate);
     complete(step, end);
     SimulatedStep& exposed = steps_[expose];
     if (--exposed.pair > 0 || exposed.copied) return;

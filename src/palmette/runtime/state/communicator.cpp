@@ -208,8 +208,7 @@ bool Communicator::ranks_read_each_other() {
     return *ranks_read_each_other_;
 }
 
-select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
-                                    const Settings& settings) {
+select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source, select::Basis::demand};
     if (settings.reproducible && plan::is_reduction(plan.collective)) {
