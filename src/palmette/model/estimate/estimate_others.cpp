@@ -8,7 +8,7 @@ namespace palmette::model {
 
 double shared_in_node(const Tiers& tiers, double bytes, double readers, double combined) {
     // Each look at another rank's flag misses the cache.
-    const double looks = std::max(combined, 1.0) * tiers.intra_node().overhead_s;
+    const double looks = std::max(combined, 1.0) * assumed::look_s;
     const double read = looks + (combined > 0 ? tiers.pull_reduce_s(combined * bytes) : tiers.copy_s(bytes));
     return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
            std::max(read, tiers.memory_s(std::max(readers, combined) * bytes));
@@ -76,7 +76,7 @@ std::optional<double> estimate_shared(const FormulaInput& input, plan::Collectiv
     using plan::Collective;
     const Tiers& tiers = input.tiers;
     const double n = input.bytes, p = tiers.ranks();
-    const double signal = tiers.intra_node().latency_s, look = tiers.intra_node().overhead_s;
+    const double signal = tiers.intra_node().latency_s, look = assumed::look_s;
     switch (collective) {
         case Collective::bcast:
             return signal + tiers.copy_s(n) + look + std::max(tiers.copy_s(n), tiers.memory_s((p - 1) * n));

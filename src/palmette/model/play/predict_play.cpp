@@ -226,8 +226,7 @@ void Simulator::pull(std::uint32_t step, double now) {
     double rate = costs_.copy_bytes_per_s.value;
     if (simulated.kind == StepKind::pull_reduce) rate = std::min(rate, costs_.reduce_bytes_per_s.value);
     // Each look at another rank's flag misses the cache.
-    const double end =
-        work(step, std::max(now, visible_s), costs_of(simulated).overhead_s.value + simulated.bytes / rate);
+    const double end = work(step, std::max(now, visible_s), assumed::look_s + simulated.bytes / rate);
     complete(step, end);
     SimulatedStep& exposed = steps_[expose];
     if (--exposed.pair > 0 || exposed.copied) return;
