@@ -246,7 +246,8 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     const auto has_lost = [&](const Spec& spec) {
         return lost && std::ranges::find(*lost, spec.text()) != lost->end();
     };
-    if (plays) {
+    // On one node formulas are enough.
+    if (plays && job.nodes().groups.count() > 1) {
         std::vector<Estimated> estimates;
         std::vector<Spec> others;
         for (const Spec& spec : specs) {

@@ -41,7 +41,7 @@ std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& 
 ///
 /// Pipelined algorithms are excluded on low-latency networks. Without `plays`, formulas decide. With `plays`, they only
 /// choose which candidates to simulate, since they are off by a factor of up to 3 where placement and shape of the job
-/// are irregular; where the one that they prefer takes too long to simulate, they decide.
+/// are irregular; where the one that they prefer takes too long to simulate, or on one node, they decide.
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
                                        const std::vector<std::string>* lost = nullptr, const Plays* plays = nullptr);
 

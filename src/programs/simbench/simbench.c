@@ -152,12 +152,12 @@ static double mean_time_of_calls(struct subject *s, const struct work *w, int ca
     return sum_s / calls;
 }
 
-static void run_cell(const struct options *o, size_t size, bool first) {
+static void run_cell(const struct options *o, size_t size) {
     const struct collective *c = o->collective;
     bool checked = false;
     struct work w = make_work(c, size, o->root, o->checked_bytes, &checked);
     fold_scratch(!checked);
-    /* The first call is never timed: palmette discovers the topology in it. */
+    /* The first call is never timed: palmette discovers the topology in it, and agrees on an algorithm for the size. */
     struct subject subject = {.collective = c, .variant = o->variant, .is_composed = *o->factoring};
     if (*o->factoring) {
         const char *error = compose(&subject.composed, c, &w, o->factoring);
@@ -169,7 +169,7 @@ static void run_cell(const struct options *o, size_t size, bool first) {
         subject.in_place = o->services > 0;
         if (subject.in_place) wrong += check(&subject, &w);
         subject.in_place = false;
-    } else if (first)
+    } else
         call_once(&subject, &w);
     const double time_s = mean_time_of_calls(&subject, &w, o->background ? CALLS_UNDER_TRAFFIC : 1);
     if (*o->factoring) free_composed(&subject.composed);
@@ -314,7 +314,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     if (in_background) {
         run_background(measured, o.background_bytes, 0);
     } else {
-        for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i], i == 0);
+        for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i]);
         const int over = 1;
         if (my_rank == 0 && o.background) PMPI_Send(&over, 1, MPI_INT, ranks, STOP_TAG, MPI_COMM_WORLD);
     }

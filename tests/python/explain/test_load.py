@@ -31,16 +31,16 @@ def topology(folder: Path, loads: tuple[float, ...], hosts_a_leaf: int = 4) -> P
     return path
 
 
-@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter_block"])
+@pytest.mark.parametrize(("collective", "size"), [("allgather", "16K"), ("reduce_scatter_block", "1K")])
 def test_where_uplinks_are_loaded_the_model_chooses_what_crosses_them_less(
-    palmette: Call, tmp_path: Path, collective: str
+    palmette: Call, tmp_path: Path, collective: str, size: str
 ) -> None:
     table = tmp_path / "table.json"
     rows = [{"function": collective, "algorithm": "model", "why": "a test"}]
     table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
 
     def asked(loads: tuple[float, float]) -> dict[str, Any]:
-        call = ("explain", collective, "16K", "--topology", topology(tmp_path, loads), "--table", table, "--json")
+        call = ("explain", collective, size, "--topology", topology(tmp_path, loads), "--table", table, "--json")
         result = palmette(*call)
         assert result.status == 0, result.err
         answer: dict[str, Any] = json.loads(result.out)

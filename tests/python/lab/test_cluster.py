@@ -113,7 +113,8 @@ def test_up_and_down_leave_nothing_behind(lab_state: Path) -> None:
     assert machine_looks() == before
     lab.down()
     assert not keeper.is_alive()
-    assert wait_until(lambda: not made & used_namespaces()), made & used_namespaces()
+    # A lab of another test may have been given the number of one of them meanwhile.
+    assert wait_until(lambda: not made & used_namespaces(), 60), made & used_namespaces()
     assert machine_looks() == before
     assert state.known_labs() == []
 
@@ -196,6 +197,18 @@ def test_two_labs_are_up_at_once_and_apart(lab: Lab) -> None:
 def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
     with pytest.raises(LabError, match="is up already"):
         Lab.up("2node")
+
+
+def test_a_lab_in_a_user_namespace_leaves_the_backlog_to_others(
+    lab_state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # There the setting doesn't exist, and the keepers of root's labs aren't to be seen.
+    monkeypatch.setattr(backlog, "SYSCTL", tmp_path / "missing")
+    monkeypatch.setattr(backlog, "_state_file", lambda: tmp_path / "backlog")
+    text = '{"previous": 1000, "keepers": [[1, 1]]}'
+    (tmp_path / "backlog").write_text(text, encoding="utf-8")
+    backlog.restore_backlog(ProcessId(2, 2))
+    assert (tmp_path / "backlog").read_text(encoding="utf-8") == text
 
 
 def test_the_machines_backlog_is_raised_until_the_last_lab_is_down(lab_state: Path) -> None:

@@ -76,26 +76,25 @@ std::optional<double> estimate_shared(const FormulaInput& input, plan::Collectiv
     using plan::Collective;
     const Tiers& tiers = input.tiers;
     const double n = input.bytes, p = tiers.ranks();
-    const double signal = tiers.intra_node().latency_s, look = assumed::look_s;
+    const double signal = tiers.intra_node().latency_s;
     switch (collective) {
         case Collective::bcast:
-            return signal + tiers.copy_s(n) + look + std::max(tiers.copy_s(n), tiers.memory_s((p - 1) * n));
+            return signal + tiers.copy_s(n) + std::max(tiers.copy_s(n), tiers.memory_s((p - 1) * n));
         case Collective::gather:
         case Collective::scatter:
         case Collective::allgather:
         case Collective::alltoall:
             return signal + tiers.copy_s(n) +
-                   std::max(tiers.copy_s(n * p) + (p - 1) * look,
-                            collective == Collective::gather || collective == Collective::scatter
-                                ? 0.0
-                                : tiers.memory_s(n * p * p));
+                   std::max(tiers.copy_s(n * p), collective == Collective::gather || collective == Collective::scatter
+                                                     ? 0.0
+                                                     : tiers.memory_s(n * p * p));
         case Collective::barrier:
             return 2 * signal;
         default:
             // Each rank combines its share of all vectors, and all read the shares.
             return 2 * signal + tiers.copy_s(n) +
                    std::max(tiers.pull_reduce_s(n * (p - 1) / p), tiers.memory_s(n * p)) +
-                   std::max(tiers.copy_s(n), tiers.memory_s(n * p)) + 2 * (p - 1) * look;
+                   std::max(tiers.copy_s(n), tiers.memory_s(n * p));
     }
 }
 

@@ -38,6 +38,7 @@ std::optional<double> predict_within(const PlayLimits& limits, const topology::J
     const std::vector<std::int64_t> block_bytes{request.block_bytes < 0 ? 0 : request.block_bytes};
     SimulatedSteps steps(job, request, block_bytes);
     const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
+    if (static_cast<std::size_t>(programs) > limits.steps) return std::nullopt;  // each has a step, or more
     for (std::int32_t r = 0; r < programs; ++r) {
         steps.add(collectives::make_program(job, {r}, request, spec));
         // Most programs are as long as the others: refuses early what will be too long.
