@@ -171,8 +171,9 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         // has come together.
         const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
-               (group > 1 && input.shares ? tiers.intra_node().latency_s + (group - 1) * assumed::look_s + 2 * tiers.copy_s(m)
-                                          : tiers.within_node(1, m));
+               (group > 1 && input.shares
+                    ? tiers.intra_node().latency_s + (group - 1) * assumed::look_s + 2 * tiers.copy_s(m)
+                    : tiers.within_node(1, m));
     }
     if (all_lead) return std::nullopt;
     const double many = std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
