@@ -117,16 +117,11 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
             levels.append(Level(level.name, **_inside(parameters)))
         else:
             overhead_s = min(parameters.ends_between_s, latency_s) / 2
-            receiver = 2 * parameters.receive_between_message_s / parameters.ends_between_s if overhead_s else 0
-            levels.append(
-                Level(
-                    level.name,
-                    latency_s,
-                    overhead_s,
-                    source=level.source or "simulation",
-                    receive_overhead_s=receiver * overhead_s or None,
-                )
-            )
+            costs = Level(level.name, latency_s, overhead_s, source=level.source or "simulation")
+            if overhead_s:
+                receiver = parameters.receive_between_message_s / parameters.ends_between_s
+                costs.receive_overhead_s = 2 * overhead_s * receiver
+            levels.append(costs)
     tree = _shared(machine.tree, uplink_share)
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
     memory = FREE
@@ -139,9 +134,9 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
 def _inside(parameters: Parameters) -> dict[str, Any]:
     """Costs of intra-node messages, all of which share the host's memory bandwidth."""
     slower_end_s = max(parameters.send_inside_byte_s, parameters.receive_inside_byte_s)
-    stream = (
-        parameters.single_copy_bytes_per_s if parameters.share_memory else 1 / slower_end_s if slower_end_s else None
-    )
+    stream = 1 / slower_end_s if slower_end_s else None
+    if parameters.share_memory:
+        stream = parameters.single_copy_bytes_per_s
     return {
         "latency_s": parameters.inside_latency_s,
         "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,

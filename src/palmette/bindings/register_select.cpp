@@ -47,7 +47,7 @@ Asked asked(const Job& job, std::string_view function, std::int32_t root, std::i
     out.request.shared_memory = blocking && shared_memory;
     // As at run time, in the communicator of all ranks.
     static const select::Plays plays = select::play_in_turn;
-    if (blocking && !oversubscribed && block_bytes >= 0) out.surroundings.plays = &plays;
+    if (blocking && !oversubscribed) out.surroundings.plays = &plays;
     return out;
 }
 

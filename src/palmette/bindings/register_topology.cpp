@@ -167,7 +167,8 @@ void register_costs(nb::module_& m) {
         .def_ro("stream_bytes_per_s", &LevelCosts::stream_bytes_per_s, "Bandwidth of one pair without contention.")
         .def_ro("together_bytes_per_s", &LevelCosts::together_bytes_per_s,
                 "Intra-node: aggregate bandwidth of all concurrent messages of one node.")
-        .def_ro("receive_overhead_s", &LevelCosts::receive_overhead_s, "That of the receiver, where it differs.")
+        .def_ro("receive_overhead_s", &LevelCosts::receive_overhead_s,
+                "CPU time per message of the receiver, where it differs from the mean of both ends; 0: as overhead_s.")
         .def_prop_ro(
             "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, given or calibrated.");
     nb::class_<MemoryCosts>(m, "MemoryCosts", "Rates of one rank in its own memory; 0: unknown.")

@@ -27,7 +27,7 @@ struct MessageCosts {
     /// Intra-node: aggregate bandwidth of all concurrent messages of one node; 0: unknown.
     double together_bytes_per_s = 0;
 
-    double receive_overhead_s = 0;  ///< 0: as overhead_s
+    double receive_overhead_s = 0;  ///< CPU time of the receiver alone; 0: as overhead_s
     double overhead_of_receiver_s() const { return receive_overhead_s > 0 ? receive_overhead_s : overhead_s.value; }
     double overhead_of_sender_s() const { return 2 * overhead_s.value - overhead_of_receiver_s(); }
 
@@ -58,8 +58,8 @@ inline constexpr double slow_tcp_latency_s = 40e-6;
 inline constexpr double node_stream_bytes_per_s = 12e9;
 inline constexpr double inside_latency_s = 0.5e-6;
 inline constexpr double inside_overhead_s = 0.2e-6;
-/// A look at a flag that another core of the node has just written: a cache miss.
-inline constexpr double look_s = 0.1e-6;
+/// Reading a flag or a short vector that another core of the node has just written: a cache-to-cache transfer.
+inline constexpr double cache_miss_s = 0.1e-6;
 inline constexpr double inside_stream_bytes_per_s = 5e9;
 /// Short inter-node messages are copied through eager buffers of the MPI, mostly within the cache. Zero-copy transfer
 /// by the NIC starts between 8 and 64 KB, depending on the MPI.

@@ -243,15 +243,15 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     const model::Costs costs = model::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
-    const auto has_lost = [&](const Spec& spec) {
-        return lost && std::ranges::find(*lost, spec.text()) != lost->end();
+    const auto may_be_chosen = [&](const Spec& spec) {
+        return (pipelines || !pipelined(spec)) && !(lost && std::ranges::find(*lost, spec.text()) != lost->end());
     };
     // On one node formulas are enough.
     if (plays && job.nodes().groups.count() > 1) {
         std::vector<Estimated> estimates;
         std::vector<Spec> others;
         for (const Spec& spec : specs) {
-            if ((!pipelines && pipelined(spec)) || has_lost(spec) || !serves(job, request, spec)) continue;
+            if (!may_be_chosen(spec) || !serves(job, request, spec)) continue;
             if (const auto seconds = estimate(request, spec))
                 estimates.push_back({spec, *seconds});
             else
@@ -263,8 +263,7 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     }
     std::vector<std::optional<double>> seconds;
     seconds.reserve(specs.size());
-    for (const Spec& spec : specs)
-        seconds.push_back((pipelines || !pipelined(spec)) && !has_lost(spec) ? estimate(request, spec) : std::nullopt);
+    for (const Spec& spec : specs) seconds.push_back(may_be_chosen(spec) ? estimate(request, spec) : std::nullopt);
     while (true) {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; i < specs.size(); ++i)

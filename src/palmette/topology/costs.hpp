@@ -19,7 +19,7 @@ struct LevelCosts {
     double stream_bytes_per_s = 0;  ///< bandwidth of one pair's large messages without contention
     CostSource source = CostSource::unknown;  ///< of the values that aren't 0
     double together_bytes_per_s = 0;  ///< intra-node: aggregate bandwidth of all concurrent messages of one node
-    double receive_overhead_s = 0;    ///< that of the receiver, where it is known to differ from the mean of both
+    double receive_overhead_s = 0;    ///< CPU time per message of the receiver, where it isn't the mean of both ends
 
     bool known() const { return latency_s > 0 || overhead_s > 0 || stream_bytes_per_s > 0 || together_bytes_per_s > 0; }
     friend bool operator==(const LevelCosts&, const LevelCosts&) = default;

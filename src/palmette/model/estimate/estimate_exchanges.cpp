@@ -150,7 +150,7 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
             if (group <= 1) return 0.0;
             if (!shared) return tiers.within_node(group - 1, bytes);
             return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
-                   std::max((group - 1) * assumed::look_s + tiers.copy_s((group - 1) * bytes),
+                   std::max((group - 1) * assumed::cache_miss_s + tiers.copy_s((group - 1) * bytes),
                             tiers.memory_s(group * (group - 1) * bytes));
         };
         // In each round every rank of a node fetches the blocks of a different node, then the node shares them.
@@ -172,7 +172,7 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
                (group > 1 && input.shares
-                    ? tiers.intra_node().latency_s + (group - 1) * assumed::look_s + 2 * tiers.copy_s(m)
+                    ? tiers.intra_node().latency_s + (group - 1) * assumed::cache_miss_s + 2 * tiers.copy_s(m)
                     : tiers.within_node(1, m));
     }
     if (all_lead) return std::nullopt;
@@ -283,8 +283,9 @@ double split_in_node(const FormulaInput& input, std::string_view inside, double 
     const double combined = combine ? tiers.reduce_s(share) : 0;
     if (inside == "shared" && input.shares)
         return tiers.intra_node().latency_s + tiers.copy_s(n) +
-               std::max((group - 1) * assumed::look_s + (combine ? tiers.pull_reduce_s(share) : tiers.copy_s(share)),
-                        tiers.memory_s((group - 1) * n));
+               std::max(
+                   (group - 1) * assumed::cache_miss_s + (combine ? tiers.pull_reduce_s(share) : tiers.copy_s(share)),
+                   tiers.memory_s((group - 1) * n));
     if (inside == "direct" || inside == "linear" || inside == "shared")
         return tiers.within_node(group - 1, n / group) + combined;
     double radix = 2;
@@ -447,7 +448,7 @@ std::optional<double> estimate_alltoall(const FormulaInput& input) {
     const bool shared = input.spec.find("inside") == "shared" && input.shares;
     const double pulls = (group - 1) * nodes;
     const double forwarded =
-        group > 1 && shared ? 2 * side.latency_s + std::max(pulls * assumed::look_s + 2 * tiers.copy_s(b * p),
+        group > 1 && shared ? 2 * side.latency_s + std::max(pulls * assumed::cache_miss_s + 2 * tiers.copy_s(b * p),
                                                             tiers.memory_s(2 * group * b * p))
         : group > 1         ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
                                                         tiers.memory_s(group * (group - 1) * nodes * b))

@@ -7,9 +7,9 @@
 namespace palmette::model {
 
 double shared_in_node(const Tiers& tiers, double bytes, double readers, double combined) {
-    // Each look at another rank's flag misses the cache.
-    const double looks = std::max(combined, 1.0) * assumed::look_s;
-    const double read = looks + (combined > 0 ? tiers.pull_reduce_s(combined * bytes) : tiers.copy_s(bytes));
+    // Reading another rank's flag misses the cache.
+    const double misses = std::max(combined, 1.0) * assumed::cache_miss_s;
+    const double read = misses + (combined > 0 ? tiers.pull_reduce_s(combined * bytes) : tiers.copy_s(bytes));
     return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
            std::max(read, tiers.memory_s(std::max(readers, combined) * bytes));
 }

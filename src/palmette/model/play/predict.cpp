@@ -39,12 +39,16 @@ std::optional<double> predict_within(const PlayLimits& limits, const topology::J
     SimulatedSteps steps(job, request, block_bytes);
     const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
     if (static_cast<std::size_t>(programs) > limits.steps) return std::nullopt;  // each has a step, or more
+    std::size_t regions = 0;
     for (std::int32_t r = 0; r < programs; ++r) {
-        steps.add(collectives::make_program(job, {r}, request, spec));
-        // Most programs are as long as the others: refuses early what will be too long.
-        const std::size_t expected =
-            r < 4 ? 0 : steps.steps.size() / static_cast<std::size_t>(r + 1) * static_cast<std::size_t>(programs) / 4;
-        if (std::max(steps.steps.size(), expected) > limits.steps) return std::nullopt;
+        const plan::Program program = collectives::make_program(job, {r}, request, spec);
+        steps.add(program);
+        regions += program.regions.size();
+        // Most programs are as long as the others: from the fifth on, refuses early what will be too long.
+        const double left = r < 4 ? 1 : std::max(1.0, static_cast<double>(programs) / (r + 1) / 4);
+        if (static_cast<double>(steps.steps.size()) * left > static_cast<double>(limits.steps) ||
+            static_cast<double>(regions) * left > static_cast<double>(limits.regions))
+            return std::nullopt;
     }
     steps.match();
     Simulator simulator(job, costs, Sharing::evenly, steps);

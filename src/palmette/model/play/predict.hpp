@@ -65,11 +65,12 @@ Prediction predict(const topology::Job& job, const plan::Request& request, const
 struct PlayLimits {
     double seconds = std::numeric_limits<double>::infinity();  ///< of the plan, as predicted
     std::size_t steps = 40'000;                                ///< of all ranks
+    std::size_t regions = 600'000;                             ///< lists of blocks of all ranks' programs
     std::uint64_t events = 120'000;
 };
 
 /// predict().seconds, or nothing where the plan exceeds one of the limits. Deterministic: the same on every rank.
-/// Takes up to about 30 ms with the default limits.
+/// Takes up to about 100 ms with the default limits (all-to-alls of 256 ranks).
 std::optional<double> predict_within(const PlayLimits& limits, const topology::Job& job, const plan::Request& request,
                                      const collectives::Spec& spec, const Costs& costs);
 

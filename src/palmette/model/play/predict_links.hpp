@@ -56,7 +56,7 @@ class Links {
     /// level is `level`.
     void route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const;
     /// Whether the aggregate bandwidth of intra-node messages is known; and the memory of a node, which they share.
-    bool limit_memory() const { return first_of_memories_ < std::ssize(links_); }
+    bool memory_is_limited() const { return first_of_memories_ < std::ssize(links_); }
     std::uint32_t memory_of(std::int32_t node) const {
         return static_cast<std::uint32_t>(first_of_memories_ + std::int64_t{node});
     }

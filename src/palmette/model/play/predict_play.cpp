@@ -172,7 +172,7 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
 
 void Simulator::copying(std::uint32_t send, double now) {
     const SimulatedStep& simulated = steps_[send];
-    if (links_.limit_memory() && simulated.bytes > 0) {
+    if (links_.memory_is_limited() && simulated.bytes > 0) {
         const std::int32_t node = job_.levels()[node_level_].groups.group_of(position_of_[simulated.rank]);
         const std::uint32_t link = links_.memory_of(node), flow = new_flow({send, 1});
         const double next = links_[link].enter(now, simulated.bytes, flow);
@@ -197,7 +197,7 @@ void Simulator::receive(std::uint32_t recv, double now) {
     }
     // What isn't buffered is copied while it arrives.
     const double copied_s = simulated.bytes / costs.stream_bytes_per_s.value;
-    const bool along = links_.limit_memory() && !is_buffered(simulated);
+    const bool along = links_.memory_is_limited() && !is_buffered(simulated);
     const double copied =
         work(recv, along ? std::max(times_.mark[recv], times_.through[recv] - copied_s) : now, copied_s);
     const double end =
@@ -225,8 +225,8 @@ void Simulator::pull(std::uint32_t step, double now) {
     if (visible_s > now) times_.cause[step] = expose;
     double rate = costs_.copy_bytes_per_s.value;
     if (simulated.kind == StepKind::pull_reduce) rate = std::min(rate, costs_.reduce_bytes_per_s.value);
-    // Each look at another rank's flag misses the cache.
-    const double end = work(step, std::max(now, visible_s), assumed::look_s + simulated.bytes / rate);
+    // Reading another rank's flag misses the cache.
+    const double end = work(step, std::max(now, visible_s), assumed::cache_miss_s + simulated.bytes / rate);
     complete(step, end);
     SimulatedStep& exposed = steps_[expose];
     if (--exposed.pair > 0 || exposed.copied) return;

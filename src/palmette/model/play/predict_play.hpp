@@ -34,7 +34,7 @@ class Simulator {
     Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, SimulatedSteps& steps);
     /// Throws base::Error where some step never starts.
     void run();
-    /// The same, but gives up and returns false once the simulated time or the number of events exceeds its limit.
+    /// Runs until the simulated time or the number of events exceeds its limit; false where one did. Throws as run().
     bool run_within(double seconds, std::uint64_t events);
 
     const Timeline& times() const { return times_; }

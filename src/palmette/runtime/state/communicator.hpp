@@ -272,7 +272,7 @@ class Communicator {
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings);
     /// Collective, unless all are known: times of the candidates, each of which one rank has simulated. Infinity for
-    /// those that take too long to simulate. Cost: an allreduce, and up to 30 ms for the longest simulation.
+    /// those that take too long to simulate. Cost: an allreduce, and up to about 100 ms for the longest simulation.
     std::vector<double> play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
                              const std::vector<select::Spec>& candidates);
     /// Whether a plan through aggregators may be made: in service, for this call, with these settings.

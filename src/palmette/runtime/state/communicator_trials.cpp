@@ -58,8 +58,9 @@ void Communicator::probe() {
 std::vector<double> Communicator::play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
                                        const std::vector<select::Spec>& candidates) {
     const auto known = [&](const select::Spec& spec) {
+        const std::string text = spec.text();
         return std::ranges::find_if(played_, [&](const Played& one) {
-            return one.kind == kind && one.shared_memory == request.shared_memory && one.algorithm == spec.text();
+            return one.kind == kind && one.shared_memory == request.shared_memory && one.algorithm == text;
         });
     };
     const auto is_known = [&](const select::Spec& spec) { return known(spec) != played_.end(); };
