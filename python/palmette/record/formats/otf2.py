@@ -77,8 +77,8 @@ class _Writer:
         self._called_at = made.attribute(
             "called at", description="Where the program calls MPI", type=otf2.Type.SOURCE_CODE_LOCATION
         )
-        self._started: set[tuple[int, int]] = set()
-        """Nonblocking collectives, by process and Call.number."""
+        self._started: set[int] = set()
+        """Call.number of the nonblocking collectives of the process being written."""
         self._regions: dict[str, Any] = {}
         self._comms: dict[int, Any] = {}
         self._places: dict[int, dict[Any, Any] | None] = {}
@@ -87,6 +87,14 @@ class _Writer:
         """Write the events of a process."""
         threads = threads_of(self._selection, index)
         program = self._program(self._selection.everyone[index].recorded.executable)
+        # Before any thread is written: one may complete what a later one starts.
+        self._started = {
+            request.number
+            for steps in threads.steps.values()
+            for step in steps
+            for request in step.starts
+            if self._is_nonblocking_collective(request, index, found)
+        }
         for thread, steps in threads.steps.items():
             made = self._archive.definitions
             location = self._masters[index]
@@ -112,9 +120,8 @@ class _Writer:
                 self._send(events.mpi_isend, call.begin_ns, request, sent[request.number], request.number)
             elif request.number in received and self._comm(request) and only_starts(request.function):
                 events.mpi_irecv_request(call.begin_ns, request.number)
-            elif is_collective(request) and self._comm(request) and self._selection.holds(request):
+            elif request.number in self._started:
                 events.non_blocking_collective_request(call.begin_ns, request.number)
-                self._started.add((index, request.number))
         whole = is_collective(call) and self._comm(call)
         if whole:
             events.mpi_collective_begin(call.begin_ns)
@@ -127,6 +134,12 @@ class _Writer:
         events.leave(call.end_ns, region)
         self.counts.add(call)
 
+    def _is_nonblocking_collective(self, request: Call, index: int, found: messages.Messages) -> bool:
+        """Whether the start of a request is written as that of a nonblocking collective."""
+        is_message = request.number in found.sent[index] or request.number in found.received[index]
+        held = self._selection.holds(request)
+        return held and not is_message and is_collective(request) and self._comm(request) is not None
+
     def _complete(self, events: Any, end_ns: int, request: Call, found: messages.Messages, index: int) -> None:
         """Write the end of a request; that of an MPI_Sendrecv is its receive."""
         if request.number in found.sent[index]:
@@ -137,7 +150,7 @@ class _Writer:
                 self._receive(events.mpi_irecv, end_ns, request, message, request.number)
             else:
                 self._receive(events.mpi_recv, end_ns, request, message)
-        elif (index, request.number) in self._started:
+        elif request.number in self._started:
             events.non_blocking_collective_complete(end_ns, *self._collective(request, index), request.number)
 
     def _send(self, write: Any, time_ns: int, call: Call, message: messages.Message, *request: int) -> None:
