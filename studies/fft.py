@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 RANKS = 16
 VARIANTS = {
-    "ranks in order": "PALMETTE_REORDER=0",
-    "grids for exchanges": "PALMETTE_GRIDS=exchange",
+    "ranks in order": "PALMETTE_REORDER=off",
+    "grids for exchanges": "PALMETTE_REORDER=exchange",
 }
 EXCHANGES = ("MPI_Alltoallw", "MPI_Alltoallw_c")
 

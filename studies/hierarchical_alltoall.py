@@ -172,7 +172,7 @@ def simulated(
         checks=shape[0] * shape[1] <= CHECKED_RANKS,
         cpu_limit_s=cpu_limit_s,
         store=store,
-        environment={} if form.rival else {"PALMETTE_ALLTOALL": algorithm},
+        environment={} if form.rival else {"PALMETTE_FORCE": f"alltoall={algorithm}"},
     )
     for size in found.times_s:
         if found.wrong_ranks[size]:

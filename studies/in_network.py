@@ -169,7 +169,7 @@ def forced(name: str, specs: Sequence[str], calls: int) -> Iterator[dict[str, An
     with Lab.up(LABS[name], name="in-network-study") as lab:
         for turn in range(3):
             for spec in specs:
-                settings = settings_of(lab, "mpich", "aggregators") | {"PALMETTE_ALLREDUCE": spec}
+                settings = settings_of(lab, "mpich", "aggregators") | {"PALMETTE_FORCE": f"allreduce={spec}"}
                 words = [str(calls), *map(str, SIZES)]
                 for line in run(lab, "mpich", words, settings).splitlines():
                     size, *seconds = line.split()

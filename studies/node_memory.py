@@ -27,6 +27,7 @@ from palmette.bench.side_by_side import geometric_mean
 from palmette.bench.text import size_text, time_text
 from palmette.mpi.abi import LIBRARIES, PROGRAMS
 from palmette.mpi.install import find
+from palmette.settings import force
 from palmette.simulate import parameters, run, simgrid
 from palmette.simulate.cluster import from_spec, prepared
 from palmette.simulate.job import make_job
@@ -64,7 +65,7 @@ def measured(algorithm: str, seconds: float) -> dict[Key, float]:
     mpi = find("mpich")
     settings = {"LD_PRELOAD": str(LIBRARIES / "libpalmette_mpich.so"), "PALMETTE_COMPARE": "0"}
     settings |= {"PALMETTE_SERVE_AFTER": "0"}
-    settings |= {f"PALMETTE_{name.upper()}": algorithm for name in (*COLLECTIVES, "barrier")}
+    settings |= force(**dict.fromkeys((*COLLECTIVES, "barrier"), algorithm))
     words = [str(mpi.mpiexec), "-n", "2", "-bind-to", "core"]
     words += [word for name, value in settings.items() for word in ("-genv", name, value)]
     words += [str(PROGRAMS / "collbench.mpich"), "--wait", "spin", "--window-us", "200", "--seconds", str(seconds)]
@@ -107,7 +108,7 @@ def simulated(smpirun: str, values: parameters.Parameters, keys: Sequence[Key]) 
     for name, algorithm in dict.fromkeys((name, algorithm) for name, algorithm, _ in keys):
         sizes = [size for one, other, size in keys if (one, other) == (name, algorithm)]
         contender = "mpich" if algorithm == "messages" else run.PALMETTE
-        environment = {f"PALMETTE_{name.upper()}": algorithm} if contender == run.PALMETTE else {}
+        environment = force(**{name: algorithm}) if contender == run.PALMETTE else {}
         outcome = run.simulate(smpirun, job, values, contender, name, sizes, environment=environment)
         if outcome.trouble:
             raise SystemExit(f"{name} by {algorithm}: {outcome.trouble}")

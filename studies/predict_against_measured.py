@@ -1,6 +1,6 @@
 """Accuracy of predicted times against the measured ones of stored runs of `palmette bench`.
 
-    palmette bench gather --sizes 16K,64K,256K --env PALMETTE_GATHER=linear         # and once for each other algorithm
+    palmette bench gather --sizes 16K,64K,256K --env PALMETTE_FORCE=gather=linear   # and once for each other algorithm
     python studies/predict_against_measured.py runs.sqlite --min-size 16K
 
 Every cell that palmette served is predicted on the job's own hosts with the topology that the run stored (or that of

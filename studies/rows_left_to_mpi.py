@@ -123,7 +123,7 @@ def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, l
     words = [
         str(Path(sys.executable).with_name("palmette")), "bench", name, "--sizes", str(size), "--json",
         "--mpi", one.mpi, "--seconds", str(options.seconds), "--store", str(options.store), *place,
-        "--env", f"PALMETTE_{one.function.upper()}={algorithm}", "--min-iterations", "15",
+        "--env", f"PALMETTE_FORCE={one.function}={algorithm}", "--min-iterations", "15",
     ]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -25,7 +25,7 @@ from palmette.mpi.install import find
 SIZES = {8: 200000, 1024: 50000, 65536: 2000, 1048576: 200}
 """Bytes, and how many calls of each are timed."""
 SETTINGS = {
-    "PALMETTE_COMPARE": "0", "PALMETTE_ALLREDUCE": "shared", "PALMETTE_BCAST": "shared",
+    "PALMETTE_COMPARE": "0", "PALMETTE_FORCE": "allreduce=shared;bcast=shared",
     "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from palmette import _core
+from palmette import settings as palmette_settings
 from palmette.lab import Lab
 from palmette.measure.places import free_lab_name
 from palmette.mpi.abi import LIBRARIES
@@ -107,7 +108,7 @@ def run(lab: Lab, folder: Path, words: tuple[str, ...], placement: str, force: M
     settings = {
         "LD_PRELOAD": ":".join(map(str, preload)), "PALMETTE_TRACE": str(folder), "PALMETTE_SERVE_AFTER": "0",
         "PALMETTE_TOPOLOGY": str(lab.topology_path), "PALMETTE_ENABLE": "1" if force else "0",
-    } | {f"PALMETTE_{name.upper()}": spec for name, spec in force.items()}  # fmt: skip
+    } | palmette_settings.force(**force)  # fmt: skip
     done = lab.run(list(words), mpi="mpich", env=settings, placement=placement, capture=True, timeout_s=300)
     if done.returncode:
         raise SystemExit(f"{' '.join(words)}: status {done.returncode}\n{done.stderr}")

@@ -17,11 +17,16 @@ TEMPLATE = """\
 
 namespace palmette::settings {{
 
+/// What ranks must have in common, so that calls are served: the value; its presence, which is that it isn't the
+/// default, 0 or off; nothing.
+enum class Agree {{ value, presence, no }};
+
 struct Setting {{
   const char* name;             // the environment variable
-  std::string_view kind;        // flag, level, path, report or algorithm
+  std::string_view kind;        // as in python/palmette/settings.py
+  std::string_view choices;     // with blanks between them: values of a choice, functions of MPI to force
+  Agree agree;
   std::string_view default_value;
-  std::string_view help;        // one sentence
 }};
 
 inline constexpr std::array<Setting, {count}> all = {{{{
@@ -60,12 +65,14 @@ def header(declared: dict[str, Any]) -> str:
     """Return the text of the header."""
     settings, prefixes, former = declared["settings"], declared["internal_prefixes"], declared["former"]
     of_one_run = declared["of_one_run"]
+    functions = declared["functions"]
     rows = [
-        "    Setting{{{}, {}, {},\n            {}}},".format(
-            *(quoted(s[key]) for key in ("name", "kind", "default", "help"))
-        )
+        f"    Setting{{{quoted(s['name'])}, {quoted(s['kind'])},\n"
+        f"            {quoted(' '.join(functions if s['kind'] == 'force' else s.get('choices', ())))},\n"
+        f"            Agree::{s.get('agree', 'value')}, {quoted(s['default'])}}},"
         for s in settings
     ]
+    former |= {f"PALMETTE_{name.upper()}": f"is PALMETTE_FORCE={name}=ALGORITHM now" for name in functions}
     names = [
         f"inline constexpr const Setting& {constant(s['name'])} = all[{index}];" for index, s in enumerate(settings)
     ]

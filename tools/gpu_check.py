@@ -500,7 +500,7 @@ def step_crossover(context: Context) -> Found:
                 *("--seconds", seconds, "--min-iterations", "3", "--max-iterations", "200", "--limit", "2"),
             ],
             limit_s=180,
-            settings={"PALMETTE_DEVICE_PATH": path, "PALMETTE_COMPARE": "0"},
+            settings={"PALMETTE_DEVICE": path, "PALMETTE_COMPARE": "0"},
         )
         found[path] = {"device": (report or {}).get("device"), "notes": (report or {}).get("notes")}
         cells = {(event["collective"], event["size_bytes"]): event for event in events if event["event"] == "cell"}
@@ -610,7 +610,7 @@ def step_nccl(context: Context) -> Found:
                     *("--sizes", "1048576,16777216", "--seconds", "0.3", "--max-iterations", "50", "--limit", "3"),
                 ],
                 limit_s=120,
-                settings={"PALMETTE_DEVICE_PATH": "nccl", "NCCL_MULTI_RANK_GPU_ENABLE": "1", "PALMETTE_COMPARE": "0"},
+                settings={"PALMETTE_DEVICE": "nccl", "NCCL_MULTI_RANK_GPU_ENABLE": "1", "PALMETTE_COMPARE": "0"},
             )
             row["cells"] = [
                 {

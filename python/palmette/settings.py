@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal[
-    "flag", "level", "count", "path", "report", "wait", "grids", "share", "device_path", "device_mpi", "algorithm",
-    "site", "joblog", "sharp"
-]  # fmt: skip
-"""What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%;
-level 0, 1 or 2; count 0 or more; device_path auto, staging, ipc or nccl; device_mpi auto, 0 or 1; sharp auto, off or a
-path; report 0, 1 or a path that ends in .json; algorithm an algorithm's specification or `mpi`; site 0 or a folder;
-joblog 0, syslog, syslog:/SOCKET or a path, a folder's too."""
+Kind = Literal["flag", "choice", "count", "share", "path", "report", "force", "device", "site", "joblog", "sharp"]
+"""What a value is: flag 0 or 1; choice one of the declared `choices`; count 0 or more; share 0 or a percentage such as
+1%; report 0, 1 or a path that ends in .json; force FUNCTION=ALGORITHM, several with `;`; device auto, off, staging, ipc
+or nccl, then ,mpi or ,no-mpi; site 0 or a folder; joblog 0, syslog, syslog:/SOCKET or a path, a folder's too; sharp
+auto, off or a path."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
+FORCE = "PALMETTE_FORCE"
 
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
@@ -39,13 +37,51 @@ class SettingError(ValueError):
     """A variable holds a value that its kind doesn't allow."""
 
 
+_DEVICE = re.compile(r"(auto|off|staging|ipc|nccl)(,mpi|,no-mpi)?")
+
+
+def _one_of(words: Sequence[str]) -> str:
+    """Return `0, 1 or 2`."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _expected(kind: Kind, choices: Sequence[str], value: str) -> str:
+    """Return what a value should have been; nothing for one that is allowed.
+
+    base/settings_files.cpp has the same rules and words.
+    """
+    allowed, expected = {
+        "flag": (value in ("0", "1"), "0 or 1"),
+        "choice": (value in choices, _one_of(choices) if choices else ""),
+        "count": (re.fullmatch(r"[0-9]{1,9}", value), "0 or more"),
+        "share": (_is_share(value), "0 or a percentage such as 1%, at most 50%"),
+        "path": (True, ""),
+        "report": (value in ("0", "1") or value.endswith(".json"), "0, 1 or a path that ends in .json"),
+        "force": (_is_force(value), "FUNCTION=ALGORITHM, several with ;, such as allreduce=ring;bcast=mpi"),
+        "device": (_DEVICE.fullmatch(value), "auto, off, staging, ipc or nccl, then ,mpi or ,no-mpi or nothing"),
+        "site": (value == "0" or value.startswith("/"), "0 or a folder that begins with /"),
+        "joblog": (
+            value in ("0", "syslog") or value.startswith(("/", "syslog:/")),
+            "0, syslog, syslog:/SOCKET or a path that begins with /",
+        ),
+        "sharp": (value in ("auto", "off") or "/" in value, "auto, off or a path with a /"),
+    }[kind]
+    return "" if allowed else expected
+
+
 class Setting(NamedTuple):
-    """One declaration: the variable's name, the kind of its value, its default as text, and a sentence."""
+    """One declaration of settings.json.
+
+    `agree`: what ranks must have in common for calls to be served: the value, its presence (it isn't the default, 0 or
+    off), or nothing (`no`).
+    """
 
     name: str
     kind: Kind
     default: str
     help: str
+    choices: Sequence[str] = ()
+    agree: Literal["value", "presence", "no"] = "value"
 
     @property
     def key(self) -> str:
@@ -62,27 +98,7 @@ class Setting(NamedTuple):
 
         An empty value stands for the default. Whether a file exists or an algorithm is known is not checked here.
         """
-        if not value:
-            return
-        expected = {
-            "flag": "0 or 1" if value not in ("0", "1") else "",
-            "level": "0, 1 or 2" if value not in ("0", "1", "2") else "",
-            "count": "0 or more" if not re.fullmatch(r"[0-9]{1,9}", value) else "",
-            "wait": "auto, mpi or poll" if value not in ("auto", "mpi", "poll") else "",
-            "grids": "halo or exchange" if value not in ("halo", "exchange") else "",
-            "device_path": "auto, staging, ipc or nccl" if value not in ("auto", "staging", "ipc", "nccl") else "",
-            "device_mpi": "auto, 0 or 1" if value not in ("auto", "0", "1") else "",
-            "share": "0 or a percentage such as 1%, at most 50%" if not _is_share(value) else "",
-            "report": "0, 1 or a path that ends in .json"
-            if value not in ("0", "1") and not value.endswith(".json")
-            else "",
-            "site": "0 or a folder that begins with /" if value != "0" and not value.startswith("/") else "",
-            "sharp": "auto, off or a path with a /" if value not in ("auto", "off") and "/" not in value else "",
-            "joblog": "0, syslog, syslog:/SOCKET or a path that begins with /"
-            if value not in ("0", "syslog") and not value.startswith(("/", "syslog:/"))
-            else "",
-        }.get(self.kind, "")
-        if expected:
+        if value and (expected := _expected(self.kind, self.choices, value)):
             raise SettingError(f"{self.name}={value}: expected {expected}")
 
 
@@ -133,9 +149,31 @@ def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
     return tuple(result)
 
 
+@cache
 def former() -> dict[str, str]:
     """Return former settings with what holds now, as a phrase that follows the name."""
-    return dict(_file()["former"])
+    each = {f"PALMETTE_{name.upper()}": f"is PALMETTE_FORCE={name}=ALGORITHM now" for name in functions()}
+    return {**_file()["former"], **each}
+
+
+def functions() -> tuple[str, ...]:
+    """Return the MPI functions whose algorithm can be forced: `allreduce`."""
+    return tuple(_file()["functions"])
+
+
+def forced(text: str) -> dict[str, str]:
+    """Return function -> algorithm (or `mpi`) of a value of PALMETTE_FORCE; of two for one function the last counts."""
+    parts = (part.strip().partition("=") for part in text.split(";"))
+    return {name.strip(): algorithm.strip() for name, _, algorithm in parts if name}
+
+
+def force(**algorithms: str) -> dict[str, str]:
+    """Return the variable that forces algorithms by function, as for a job's environment."""
+    return {FORCE: ";".join(f"{name}={algorithm}" for name, algorithm in algorithms.items())}
+
+
+def _is_force(value: str) -> bool:
+    return all(name in functions() and algorithm for name, algorithm in forced(value).items()) and bool(forced(value))
 
 
 def of_one_run() -> tuple[str, ...]:

@@ -191,7 +191,7 @@ def _mistake_in(name: str, value: str) -> str:
         return str(error)
     # The working directory is none of the file's.
     is_path = setting.kind == "path" or (setting.kind == "report" and value not in ("0", "1"))
-    if value and is_path and not value.startswith("/") and name != "PALMETTE_HWLOC":
+    if value and is_path and not value.startswith("/"):
         return f"{name}={value}: expected a path that begins with /"
     return ""
 

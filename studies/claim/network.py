@@ -166,7 +166,7 @@ def in_segments(spec: str, segments: tuple[int, ...], small: bool) -> list[dict[
         with Lab.up(spec, name=free_lab_name("claims")) as lab:
             settings = preload() | {"PALMETTE_TOPOLOGY": str(lab.topology_path)}
             for turn, segment in product(range(1 if small else 3), segments):
-                force = {"PALMETTE_ALLREDUCE": f"in_network:segment={segment}"}
+                force = {"PALMETTE_FORCE": f"allreduce=in_network:segment={segment}"}
                 words = [str(program("in_network")), "3" if small else "7", str(size)]
                 done = lab.run(words, mpi="mpich", placement="block", env=settings | force, capture=True, timeout_s=120)
                 if done.returncode:

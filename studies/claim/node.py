@@ -63,7 +63,7 @@ def preload(forced: str = "") -> dict[str, str]:
     if not library.is_file():
         raise CannotRunError("palmette isn't built for MPICH: `make build`")
     settings = {"LD_PRELOAD": str(library), "PALMETTE_COMPARE": "0", "PALMETTE_SERVE_AFTER": "0"}
-    return settings | ({"PALMETTE_ALLREDUCE": forced} if forced else {})
+    return settings | ({"PALMETTE_FORCE": f"allreduce={forced}"} if forced else {})
 
 
 def run(name: str, words: Sequence[str], settings: dict[str, str]) -> list[list[str]]:

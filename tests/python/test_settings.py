@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palmette import settings
+from palmette import _core, settings
 
 
 def test_every_declaration_is_whole() -> None:
@@ -37,6 +37,10 @@ def test_a_setting_is_found_by_variable_and_by_key() -> None:
         ("compare", "50%", "51%"),
         ("verbose", "2", "3"),
         ("serve_after", "100", "-1"),
+        ("force", "allreduce=ring; bcast = mpi;", "allreduce"),
+        ("force", "gather=leaders:leaders=2,between=linear", "sendrecv=linear"),
+        ("device", "ipc,no-mpi", "ipc,gpu"),
+        ("reorder", "off", "0"),
         ("report", "/tmp/r.json", "r.html"),
         ("report", "1", "yes"),
     ],
@@ -47,6 +51,14 @@ def test_a_value_of_the_wrong_kind_is_refused(key: str, good: str, bad: str) -> 
     setting.check("")
     with pytest.raises(settings.SettingError, match=f"{setting.name}={bad}: expected"):
         setting.check(bad)
+
+
+def test_forced_algorithms_are_read_and_written_alike() -> None:
+    wanted = {"allreduce": "leaders:leaders=2,between=ring", "bcast": "mpi"}
+    assert settings.forced(settings.force(**wanted)[settings.FORCE]) == wanted
+    assert settings.forced("bcast=ring;bcast=mpi") == {"bcast": "mpi"}
+    for name in settings.functions():
+        assert name.startswith("neighbor_") or _core.collective_of(name)
 
 
 def test_an_empty_variable_stands_for_the_default() -> None:
@@ -85,5 +97,8 @@ def test_a_former_setting_is_told_with_what_holds_now(
     assert "PALMETTE_GIVE_UP_SUMS is what always happens now; PALMETTE_REPRODUCIBLE=1 keeps" in " ".join(
         result.err.split()
     )
+    monkeypatch.setenv("PALMETTE_ALLREDUCE", "ring")
+    told = " ".join(palmette("settings").err.split())
+    assert "PALMETTE_ALLREDUCE is PALMETTE_FORCE=allreduce=ALGORITHM now; unset it" in told
     known = {setting.name for setting in settings.declared()}
     assert not known & settings.former().keys()

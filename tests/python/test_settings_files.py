@@ -76,7 +76,7 @@ PALMETTE_SERVE_AFTER=-1
 PALMETTE_TABLE=table.json
 PALMETTE_REPORT=out.json
 PALMETTE_REPORT=/out/r.json
-PALMETTE_HWLOC=libhwloc.so.15
+PALMETTE_DEVICE=ipc,no-mpi
 PALMETTE_TRACE=/x
 PALMETTE_SITE=/x
 PALMETTE_GIVE_UP_SUMS=1
@@ -84,20 +84,20 @@ PALMETTE_CHECK=0
 PALMETTE_JOBLOG=syslog:/run/log
 PALMETTE_JOBLOG=somewhere
  \tPALMETTE_WAIT =\tpoll \r
-PALMETTE_DEVICE_MPI=yes
-PALMETTE_BCAST=binomial
+PALMETTE_DEVICE=yes
+PALMETTE_FORCE=bcast=binomial
 #PALMETTE_ENABLE=0
-PALMETTE_GRIDS=
+PALMETTE_REORDER=
 """
 KEPT = {
     "PALMETTE_CHECK": "1",
     "PALMETTE_COMPARE": "0.5%",
     "PALMETTE_REPORT": "/out/r.json",
-    "PALMETTE_HWLOC": "libhwloc.so.15",
+    "PALMETTE_DEVICE": "ipc,no-mpi",
     "PALMETTE_JOBLOG": "syslog:/run/log",
     "PALMETTE_WAIT": "poll",
-    "PALMETTE_BCAST": "binomial",
-    "PALMETTE_GRIDS": "",
+    "PALMETTE_FORCE": "bcast=binomial",
+    "PALMETTE_REORDER": "",
 }
 
 
@@ -128,7 +128,7 @@ def test_the_library_reads_the_same_as_the_command_line(folders: tuple[Path, Pat
     elif case == "bytes":
         (site / "settings").write_bytes(
             b"\xef\xbb\xbfPALMETTE_CHECK=1\n\xff\nPALMETTE_NCCL=/a\0b\n"
-            b"PALMETTE_WAIT=\x1b[31m\nPALMETTE_HWLOC=/\xc3\xa9/h\n"
+            b"PALMETTE_WAIT=\x1b[31m\nPALMETTE_NCCL=/\xc3\xa9/h\n"
         )
     elif case == "good":
         lines = [f"{setting.name}={setting.default}" for setting in settings.declared()]

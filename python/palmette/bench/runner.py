@@ -320,5 +320,5 @@ def _not_passed_through(job: Job) -> str | None:
     served = sorted({str(call.get("function")) for call in job.report.get("calls", [])})
     if served:
         names = ", ".join(served)
-        return f"palmette served {names}, against the table; unset what forces algorithms (PALMETTE_BCAST, ...)"
+        return f"palmette served {names}, against the table; unset what forces algorithms (PALMETTE_FORCE)"
     return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from palmette import settings
 from palmette.measure.errors import BenchError
 
-EXAMPLE = "deep:PALMETTE_ALLREDUCE=ring"
+EXAMPLE = "deep:PALMETTE_FORCE=allreduce=ring"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ PRESETS = {
     variant.name: variant
     for variant in (
         Variant("hosts", {"PALMETTE_AGGREGATOR_TOKEN": "", "PALMETTE_SHARP": "off"}, ("allreduce",)),
-        Variant("in_network", {"PALMETTE_ALLREDUCE": "in_network"}, ("allreduce",)),
+        Variant("in_network", settings.force(allreduce="in_network"), ("allreduce",)),
     )
 }
 """The hosts alone, without aggregators and switches that reduce, and through these wherever that is possible."""
@@ -38,7 +38,7 @@ def parse_variant(text: str) -> Variant:
     if not name or not colon or "/" in name:
         raise BenchError(f"--variant {text}: expected {', '.join(PRESETS)} or NAME:K=V,..., as in {EXAMPLE}")
     chosen = {}
-    # A comma may belong to a value: PALMETTE_GATHER=leaders:leaders=2,between=linear.
+    # A comma may belong to a value: PALMETTE_FORCE=gather=leaders:leaders=2,between=linear.
     for part in re.split(r",(?=PALMETTE_\w+=)", rest):
         key, equals, value = part.partition("=")
         if not equals or not key.startswith("PALMETTE_"):

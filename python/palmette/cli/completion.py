@@ -21,7 +21,7 @@ BREAKS = "=:"
 
 
 class Bash(BashComplete):
-    """Bash, where `--grids=halo` and `random:1` arrive as three words of which only the last is replaced."""
+    """Bash, where `--reorder=halo` and `random:1` arrive as three words of which only the last is replaced."""
 
     _kept = ""
 

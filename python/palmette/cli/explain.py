@@ -22,7 +22,7 @@ from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, force_lines, gain_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
 from palmette.run.sharp import find_sharp
-from palmette.settings import SettingError
+from palmette.settings import SettingError, forced
 from palmette.settings_files import Value, value_in_force, values
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.errors import TuneError
@@ -195,11 +195,7 @@ def _is_on(key: str, settings: Sequence[Value]) -> bool:
 
 def _forced(settings: Sequence[Value]) -> dict[str, str]:
     """What the environment and files force, as `palmette run` would pass it on."""
-    return {
-        value.setting.key: value.text
-        for value in settings
-        if value.setting.kind == "algorithm" and value.origin != "default"
-    }
+    return forced(_text("force", settings))
 
 
 def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: list[dict[str, Any]]) -> dict[str, Any]:

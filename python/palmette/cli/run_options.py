@@ -41,9 +41,9 @@ OPTIONS: tuple[Option, ...] = (
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
     ),
     Option(
-        ("--grids",), "grids", "value",
-        "What MPI_Cart_create orders ranks for: halo (default), or exchange for FFTs.",
-        allowed=("halo", "exchange"),
+        ("--reorder",), "reorder", "value",
+        "What MPI_Cart_create orders ranks for: halo (default), exchange for FFTs, or off.",
+        allowed=("halo", "exchange", "off"),
     ),
     Option(("--off",), "off", "flag", "Preload, but pass all calls through: for comparisons."),
     Option(

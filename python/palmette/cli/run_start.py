@@ -61,7 +61,7 @@ def choices_of(values: Mapping[str, Any]) -> Choices:
     paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
     return Choices(
-        report=values["report"], grids=values["grids"], force=force, off=values["off"], verbose=values["verbose"],
+        report=values["report"], reorder=values["reorder"], force=force, off=values["off"], verbose=values["verbose"],
         **paths,
     )  # fmt: skip
 

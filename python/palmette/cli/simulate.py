@@ -60,7 +60,7 @@ MOST_RANKS = 16_384
               help="Share of the switches' uplinks that there is.")  # fmt: skip
 @click.option("--traffic", metavar="FORM", help="Also simulate under load: alltoall[:half|:all][:SIZE].")
 @click.option("--env", "assignments", multiple=True, metavar="K=V",
-              help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
+              help="Set a variable of palmette's: PALMETTE_FORCE=gather=linear (repeatable).")  # fmt: skip
 @click.option(
     "--parameters",
     type=click.Path(),
@@ -211,7 +211,7 @@ def _environment(assignments: Sequence[str]) -> dict[str, str]:
     environment = dict(map(assignment, assignments))
     for name in environment:
         if not name.startswith("PALMETTE_"):
-            raise SimulateError(f"--env {name}: only palmette's variables mean something here, like PALMETTE_GATHER")
+            raise SimulateError(f"--env {name}: only palmette's variables mean something here, like PALMETTE_FORCE")
     return environment
 
 

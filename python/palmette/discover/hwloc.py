@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
 import platform
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 from palmette.discover.hwloc_xml import read_hwloc_xml
 from palmette.discover.sysfs import read_sysfs
 from palmette.discover.text import read_text
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import Found
 from palmette.topology.model import Source
 
 LIBRARY = "libhwloc.so.15"
@@ -63,12 +62,7 @@ def _this_node(text: str, via: str) -> Found:
 
 
 def _libraries() -> Iterator[str]:
-    """Candidate paths of libhwloc: PALMETTE_HWLOC, the system's, the one bundled with an Open MPI from a wheel."""
-    asked = os.environ.get("PALMETTE_HWLOC")
-    if asked:
-        if not Path(asked).exists():
-            raise DiscoverError(f"PALMETTE_HWLOC={asked}: no such file; give the path of {LIBRARY} or unset it")
-        yield asked
+    """Candidate paths of libhwloc: the loader's, the system's, the one bundled with an Open MPI from a wheel."""
     yield LIBRARY
     system = ctypes.util.find_library("hwloc")
     if system is not None and system != LIBRARY:

@@ -142,7 +142,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
         preloads=[_preload(abi, libraries) for abi in ABIS],
         checks=[
             _topology(in_force),
-            _hwloc(in_force),
+            _hwloc(),
             Check("shared memory", *shared_memory()),
             Check("single copy", *single_copy()),
             Check("XPMEM", *xpmem()),
@@ -237,15 +237,14 @@ def _topology(environment: Mapping[str, str]) -> Check:
     return Check(name, True, f"{path}: {plural(len(machine.hosts), 'host')}, levels {levels}; {known}")
 
 
-def _hwloc(environment: Mapping[str, str]) -> Check:
+def _hwloc() -> Check:
     """Load hwloc as `palmette discover` does."""
-    for library in filter(None, (environment.get("PALMETTE_HWLOC"), "libhwloc.so.15")):
-        try:
-            version = int(ctypes.CDLL(library).hwloc_get_api_version())
-        except (OSError, AttributeError):
-            continue
-        return Check("hwloc", True, f"{library}, API {version >> 16}.{(version >> 8) & 0xFF}.{version & 0xFF}")
-    return Check("hwloc", False, "no libhwloc.so.15; the inside of a node is read from /sys instead")
+    library = "libhwloc.so.15"
+    try:
+        version = int(ctypes.CDLL(library).hwloc_get_api_version())
+    except (OSError, AttributeError):
+        return Check("hwloc", False, f"no {library}; the inside of a node is read from /sys instead")
+    return Check("hwloc", True, f"{library}, API {version >> 16}.{(version >> 8) & 0xFF}.{version & 0xFF}")
 
 
 def _sharp(environment: Mapping[str, str]) -> Check:
@@ -281,8 +280,12 @@ def _lab() -> Check:
 
 
 def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> list[str]:
+    former = settings.former()
     found = [
-        f"{name} is set, but no setting has that name; correct or unset it" for name in settings.unknown(environment)
+        f"{name} {former[name]}; unset it"
+        if name in former
+        else f"{name} is set, but no setting has that name; correct or unset it"
+        for name in settings.unknown(environment)
     ]
     for setting in settings.declared():
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypedDict
 
-from palmette import _core
+from palmette import _core, settings
 from palmette.plan.request import details_of
 
 _ANY = 2**31 - 1
@@ -118,7 +118,7 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
     if not taken:
         algorithm = choice.algorithm or "mpi"
         return Decision(asked, table_name, algorithm, choice.reason, None, row, before, on_trial=choice.on_trial)
-    setting = f"PALMETTE_{asked.function.upper()}"
+    setting = f"{settings.FORCE}={asked.function}"
     why_not = _why_not(asked, taken, setting) if taken != "mpi" else None
     if why_not is not None:
         return Decision(asked, table_name, "mpi", why_not, setting, row, before, taken)

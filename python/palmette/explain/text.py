@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from palmette import _core
+from palmette import _core, settings
 from palmette.explain.costs import Cost
 from palmette.explain.decision import NONE, OFF, REPRODUCIBLE, Asked, Decision, RowCheck
 from palmette.explain.measured import MeasuredTime
@@ -210,7 +210,7 @@ def force_lines(decision: Decision, other: str | None, before: Sequence[str] = (
         "",
         "To take another:",
         f"  palmette run --force {function}={spec}",
-        f"  PALMETTE_{function.upper()}={spec}",
+        f"  {settings.FORCE}='{function}={spec}'",
         f"`palmette plan {_core.collective_of(function)} --list` names all{'' if told else '; this measures here:'}",
         *([] if told else [measures]),
     ]

@@ -44,7 +44,7 @@ class Choices(NamedTuple):
     matrix: Path | None = None
     profile: Path | None = None
     trace: Path | None = None
-    grids: str | None = None
+    reorder: str | None = None
 
 
 def variables(
@@ -73,14 +73,15 @@ def variables(
         result["PALMETTE_PROFILE"] = str(choices.profile)
     if choices.trace is not None:
         result["PALMETTE_TRACE"] = str(choices.trace)
-    if choices.grids is not None:
-        result["PALMETTE_GRIDS"] = choices.grids
+    if choices.reorder is not None:
+        result["PALMETTE_REORDER"] = choices.reorder
     if choices.off:
         result["PALMETTE_ENABLE"] = "0"
     if choices.verbose:
         result["PALMETTE_VERBOSE"] = str(min(choices.verbose, 2))
-    for function, algorithm in choices.force.items():
-        result[f"PALMETTE_{_function(function)}"] = algorithm
+    if choices.force:
+        given = {_function(function): algorithm for function, algorithm in choices.force.items()}
+        result |= settings.force(**{**settings.forced(result.get(settings.FORCE, "")), **given})
     try:
         settings.values(result)
     except settings.SettingError as error:
@@ -99,35 +100,32 @@ def variables(
 
 
 def _function(name: str) -> str:
-    """Return the setting's key in capitals. Raises RunError for a name that no function has."""
-    known = [setting.key for setting in settings.declared() if setting.kind == "algorithm"]
+    """Return the key of a function of MPI. Raises RunError for a name that none has."""
     plain = name.lower().removeprefix("mpi_")
-    if plain not in known:
-        raise RunError(f"--force '{name}': no such collective; take one of {', '.join(known)}")
-    return plain.upper()
+    if plain not in settings.functions():
+        raise RunError(f"--force '{name}': no such collective; take one of {', '.join(settings.functions())}")
+    return plain
 
 
 def _check_algorithms(values: Mapping[str, str]) -> None:
     """Check names only: keys and levels are checked by the ranks, since they depend on the job."""
-    forced = [setting for setting in settings.declared() if setting.kind == "algorithm"]
-    forced = [setting for setting in forced if values.get(setting.name, "mpi") not in ("", "mpi")]
+    forced = {name: spec for name, spec in settings.forced(values.get(settings.FORCE, "")).items() if spec != "mpi"}
     if not forced:
         return
     from palmette import _core  # takes longer to load than all the rest
 
-    for setting in forced:
-        value = values[setting.name]
-        if setting.key.startswith("neighbor_"):
+    for function, spec in forced.items():
+        if function.startswith("neighbor_"):
             collective, known = "neighbourhood collectives", ["direct", "combined"]
             where = "docs/method/choosing.md"
         else:
             where = "`palmette plan --list`"
-            collective = _core.collective_of(setting.key)
+            collective = _core.collective_of(function)
             known = [row.name for row in _core.algorithms() if row.collective == collective]
-        if value.partition(":")[0] not in known:
+        if spec.partition(":")[0] not in known:
             raise RunError(
-                f"{setting.name}={value}: no such algorithm for {collective}; take one of {', '.join(known)} or mpi "
-                f"({where} explains them)"
+                f"{settings.FORCE}={function}={spec}: no such algorithm for {collective}; take one of "
+                f"{', '.join(known)} or mpi ({where} explains them)"
             )
 
 
@@ -135,9 +133,7 @@ def _make_paths_absolute(values: dict[str, str], *, rank: bool) -> None:
     """Ranks may run in another directory than the caller (`-wdir`). A folder that is missing is no rank's to judge."""
     for setting in settings.declared():
         value = values.get(setting.name, "")
-        # A library's bare name is looked for by the loader, not in the working directory.
-        is_path = setting.kind == "path" and ("/" in value or setting.name != "PALMETTE_HWLOC")
-        if not value or not (is_path or (setting.kind == "report" and value.endswith(".json"))):
+        if not value or not (setting.kind == "path" or (setting.kind == "report" and value.endswith(".json"))):
             continue
         path = Path(value).absolute()
         if setting.name in WRITTEN and not rank and not path.parent.is_dir():

@@ -143,10 +143,10 @@ class Reader {
         if (known == declared_.end()) return cat(name, " is no setting (`palmette settings` lists them)");
         if (!known->now.empty()) return cat(name, " ", known->now);
         if (!known->in_files) return cat(name, " can't stand in a file, for it belongs to one run");
-        std::string_view expected = value.empty() ? std::string_view() : expected_instead(known->kind, value);
+        std::string expected = value.empty() ? std::string() : expected_instead(known->kind, known->choices, value);
         // The working directory is none of the file's.
         const bool is_path = known->kind == "path" || (known->kind == "report" && value != "0" && value != "1");
-        if (expected.empty() && !value.empty() && is_path && value.front() != '/' && name != "PALMETTE_HWLOC")
+        if (expected.empty() && !value.empty() && is_path && value.front() != '/')
             expected = "a path that begins with /";
         return expected.empty() ? std::string() : cat(name, "=", value, ": expected ", expected);
     }
@@ -175,17 +175,43 @@ std::string installation_prefix(std::string_view library) {
     return {};
 }
 
-std::string_view expected_instead(std::string_view kind, std::string_view value) {
+std::vector<ForcedAlgorithm> forced_algorithms(std::string_view text) {
+    std::vector<ForcedAlgorithm> out;
+    for (const std::string_view part : split(text, ';')) {
+        const std::size_t equals = part.find('=');
+        const std::string_view algorithm = equals == std::string_view::npos ? "" : part.substr(equals + 1);
+        if (!trim(part).empty()) out.push_back({trim(part.substr(0, equals)), trim(algorithm)});
+    }
+    return out;
+}
+
+std::string expected_instead(std::string_view kind, std::string_view choices, std::string_view value) {
+    const std::vector<std::string_view> words = split(choices, ' ');
+    const auto is_choice = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
     if (kind == "flag" && !one_of(value, {"0", "1"})) return "0 or 1";
-    if (kind == "level" && !one_of(value, {"0", "1", "2"})) return "0, 1 or 2";
+    if (kind == "choice" && !is_choice(value)) {
+        std::string listed;
+        for (std::size_t i = 0; i < words.size(); ++i)
+            listed += cat(i == 0 ? "" : i + 1 == words.size() ? " or " : ", ", words[i]);
+        return listed;
+    }
     if (kind == "count" && !is_count(value)) return "0 or more";
-    if (kind == "wait" && !one_of(value, {"auto", "mpi", "poll"})) return "auto, mpi or poll";
-    if (kind == "grids" && !one_of(value, {"halo", "exchange"})) return "halo or exchange";
-    if (kind == "device_path" && !one_of(value, {"auto", "staging", "ipc", "nccl"}))
-        return "auto, staging, ipc or nccl";
+    if (kind == "force") {
+        const auto forced = forced_algorithms(value);
+        const auto whole = [&](const ForcedAlgorithm& one) {
+            return is_choice(one.function) && !one.algorithm.empty();
+        };
+        if (forced.empty() || !std::ranges::all_of(forced, whole))
+            return "FUNCTION=ALGORITHM, several with ;, such as allreduce=ring;bcast=mpi";
+    }
+    if (kind == "device") {
+        std::string_view path = value;
+        if (!take_suffix(path, ",no-mpi")) take_suffix(path, ",mpi");
+        if (!one_of(path, {"auto", "off", "staging", "ipc", "nccl"}))
+            return "auto, off, staging, ipc or nccl, then ,mpi or ,no-mpi or nothing";
+    }
     if (kind == "sharp" && value != "auto" && value != "off" && value.find('/') == std::string_view::npos)
         return "auto, off or a path with a /";
-    if (kind == "device_mpi" && !one_of(value, {"auto", "0", "1"})) return "auto, 0 or 1";
     if (kind == "share" && !is_share(value)) return "0 or a percentage such as 1%, at most 50%";
     if (kind == "report" && !one_of(value, {"0", "1"}) && !value.ends_with(".json"))
         return "0, 1 or a path that ends in .json";

@@ -13,8 +13,9 @@ namespace palmette::base {
 /// What a reader of files must know of a setting: settings.json has the declarations.
 struct DeclaredSetting {
     std::string_view name, kind;
-    bool in_files = true;  ///< false: it belongs to one run
-    std::string_view now;  ///< of a former one: what holds now, after its name
+    std::string_view choices;  ///< with blanks between them
+    bool in_files = true;      ///< false: it belongs to one run
+    std::string_view now;      ///< of a former one: what holds now, after its name
 };
 
 struct SettingsFiles {
@@ -30,8 +31,15 @@ struct SettingsFiles {
 /// virtual environment, of a distribution. Empty where the path tells nothing.
 std::string installation_prefix(std::string_view library);
 
-/// What `kind` expects where `value` is none of it, as in python/palmette/settings.py; otherwise nothing.
-std::string_view expected_instead(std::string_view kind, std::string_view value);
+/// What a setting of this kind expects where `value` is none of it, as in python/palmette/settings.py; otherwise
+/// nothing. `choices`: as of DeclaredSetting.
+std::string expected_instead(std::string_view kind, std::string_view choices, std::string_view value);
+
+struct ForcedAlgorithm {
+    std::string_view function, algorithm;
+};
+/// The parts of PALMETTE_FORCE, FUNCTION=ALGORITHM with `;` between them. Views of `text`.
+std::vector<ForcedAlgorithm> forced_algorithms(std::string_view text);
 
 /// Reads the user's file ($XDG_CONFIG_HOME/palmette/settings), and over which it counts those of the site:
 /// `settings`, `topology.json` and `table.json`, each from the first of PREFIX/etc/palmette and /etc/palmette that has

@@ -13,9 +13,9 @@ namespace palmette::settings {
 inline std::vector<base::DeclaredSetting> declared() {
     std::vector<base::DeclaredSetting> out;
     for (const Setting& setting : all)
-        out.push_back(
-            {setting.name, setting.kind, std::ranges::find(of_one_run, setting.name) == of_one_run.end(), ""});
-    for (const Former& old : former) out.push_back({old.name, "", true, old.now});
+        out.push_back({setting.name, setting.kind, setting.choices,
+                       std::ranges::find(of_one_run, setting.name) == of_one_run.end(), ""});
+    for (const Former& old : former) out.push_back({old.name, "", "", true, old.now});
     return out;
 }
 

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,64 +70,90 @@ void complain(Settings& settings, const std::string& text) {
     settings.warnings += (settings.warnings.empty() ? "" : "; ") + base::printable(text);
 }
 
-bool flag(Settings& settings, const settings::Setting& setting) {
-    const std::string value = value_of(setting);
-    if (value == "1" || value == "true" || value == "yes" || value == "on") return true;
-    if (value == "0" || value == "false" || value == "no" || value == "off") return false;
-    complain(settings, base::cat(setting.name, "='", value, "' is neither 1 nor 0; taken as ", setting.default_value));
-    return setting.default_value == "1";
+/// A setting's text; its default, and a complaint, where its kind doesn't allow the text.
+std::string checked(Settings& settings, const settings::Setting& setting) {
+    std::string text = value_of(setting);
+    const std::string expected =
+        text.empty() ? std::string() : base::expected_instead(setting.kind, setting.choices, text);
+    if (expected.empty()) return text;
+    const std::string_view usual = setting.default_value;
+    complain(settings, base::cat(named(setting.name), "='", text, "': expected ", expected,
+                                 usual.empty() ? "; the setting is ignored" : "; taken as ", usual));
+    return std::string(usual);
 }
 
-std::int64_t count_in(std::string_view text, std::int64_t otherwise) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : otherwise;
-}
+bool flag(Settings& settings, const settings::Setting& setting) { return checked(settings, setting) == "1"; }
 
 std::int64_t count(Settings& settings, const settings::Setting& setting) {
-    const std::string text = value_of(setting);
-    const std::int64_t usual = count_in(setting.default_value, 0);
-    const std::int64_t value = count_in(text, -1);
-    if (value >= 0) return value;
-    complain(settings, base::cat(setting.name, "='", text, "' is no count; taken as ", usual));
-    return usual;
+    return std::atoll(checked(settings, setting).c_str());
 }
 
-/// 0 or a percentage of at most 50, as in python/palmette/settings.py; nothing where it is neither.
-std::optional<double> share_of(const std::string& text) {
-    if (text == "0") return 0.0;
+/// A text that stands for none is empty.
+std::string text_unless(std::string_view none, std::string text) { return text == none ? std::string() : text; }
+
+/// 0 or a percentage.
+double share(Settings& settings, const settings::Setting& setting) {
+    const std::string text = checked(settings, setting);
     double percent = 0;
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
-    if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%") return std::nullopt;
-    if (!(percent >= 0 && percent <= 50)) return std::nullopt;
+    std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
     return percent / 100;
 }
 
-void read_forced(Settings& settings, select::Function function) {
-    const std::string name = runtime::setting_of(function);
-    const char* value = text_of(name.c_str());
-    if (!value || !*value) return;
-    hash_field(settings.hash, name + "=" + value);
-    try {
-        settings.forced[static_cast<std::size_t>(function)] = runtime::forced_by(function, value, name);
-    } catch (const base::Error& error) {
-        complain(settings, base::cat(named(name), ": ", error.what(), "; the setting is ignored"));
+void read_forced(Settings& settings) {
+    const std::string text = checked(settings, settings::force);
+    for (const auto& [name, algorithm] : base::forced_algorithms(text)) {
+        const select::Function function = select::any_function_named(name);
+        try {
+            settings.forced[static_cast<std::size_t>(function)] =
+                runtime::forced_by(function, algorithm, settings::force.name);
+        } catch (const base::Error& error) {
+            complain(settings, base::cat(named(settings::force.name), ": ", name, "=", algorithm, ": ", error.what(),
+                                         "; this part is ignored"));
+        }
     }
 }
 
-/// Hashes each setting's value, and the undeclared names, which are reported to the user.
-void read_values(Settings& settings) {
-    constexpr std::uint64_t start = base::fnv1a_start;
-    settings.values_hash = start;
-    for (const settings::Setting& setting : settings::all) {
-        std::uint64_t hash = start;
-        // A table counts by its contents, which may lie under another name on another host.
-        const bool is_table = setting.name == std::string_view(settings::table.name);
-        hash_field(hash, is_table && !value_of(setting).empty() ? settings.table.to_json().dump() : value_of(setting));
-        settings.values.emplace_back(setting.name, hash);
-        hash_field(settings.values_hash, base::cat(hash));
+/// ,mpi and ,no-mpi say whether the MPI takes device memory itself.
+void read_device(Settings& settings) {
+    const std::string text = checked(settings, settings::device);
+    const std::string path = text.substr(0, text.find(','));
+    if (text != path) settings.device_mpi = text.ends_with(",mpi");
+    using DevicePath = Settings::DevicePath;
+    settings.device_check = path != "off";
+    settings.device_path = path == "staging" ? DevicePath::staging
+                           : path == "ipc"   ? DevicePath::ipc
+                           : path == "nccl"  ? DevicePath::nccl
+                                             : DevicePath::automatic;
+}
+
+/// What the ranks of a job must agree on, and may differ in.
+class Hashes {
+  public:
+    explicit Hashes(Settings& settings) : settings_(settings) {}
+
+    void add(std::string name, std::string_view value, settings::Agree agree, bool present = true) {
+        std::uint64_t hash = base::fnv1a_start;
+        hash_field(hash, value);
+        hash_field(settings_.values_hash, base::cat(hash));
+        if (agree != settings::Agree::no)
+            hash_field(settings_.hash, agree == settings::Agree::value ? value : present ? "there" : "not there");
+        settings_.values.emplace_back(std::move(name), hash);
     }
+
+    void add(const settings::Setting& setting) {
+        const std::string value = value_of(setting);
+        const bool present = !value.empty() && value != "0" && value != "off";
+        // A table counts by its contents, which may lie under another name on another host.
+        const bool is_table = setting.name == std::string_view(settings::table.name) && present;
+        add(setting.name, is_table ? settings_.table.to_json().dump() : value, setting.agree, present);
+    }
+
+  private:
+    Settings& settings_;
+};
+
+/// Undeclared PALMETTE_ names, which are reported to the user.
+std::string complain_of_unknown(Settings& settings) {
     std::vector<std::string> unknown;
     for (char** entry = environ; *entry; ++entry) {
         const std::string_view text(*entry);
@@ -140,16 +165,39 @@ void read_values(Settings& settings) {
             unknown.emplace_back(name);
     }
     std::ranges::sort(unknown);
-    std::uint64_t hash = start;
+    std::string all;
     for (const std::string& name : unknown) {
-        hash_field(hash, name);
+        all += name + "\n";
         const auto now = std::ranges::find(settings::former, name, &settings::Former::name);
         complain(settings, now != settings::former.end()
                                ? base::cat(name, " has no effect: it ", now->now)
                                : base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
     }
-    settings.values.emplace_back("undeclared PALMETTE_ names", hash);
-    hash_field(settings.values_hash, base::cat(hash));
+    return all;
+}
+
+/// PALMETTE_FAKE_ variables of tests.
+void read_for_tests(Settings& out, Hashes& hashes) {
+    const auto value = [&](const char* name) {
+        const char* text = std::getenv(name);
+        const std::string found = text ? text : "";
+        if (!found.empty()) hashes.add(name, found, settings::Agree::value);
+        return found;
+    };
+    out.pretended_hosts = value("PALMETTE_FAKE_HOSTS");
+    if (const std::string delay = value("PALMETTE_FAKE_DELAY"); !delay.empty()) {
+        try {
+            out.pretended_delay_s = base::parse_duration(delay);
+        } catch (const base::Error& error) {
+            complain(out, base::cat("PALMETTE_FAKE_DELAY: ", error.what(), "; the setting is ignored"));
+        }
+    }
+    if (const std::string seconds = value("PALMETTE_FAKE_NCCL_TIMEOUT"); !seconds.empty())
+        out.nccl_timeout_s = std::max(std::atoll(seconds.c_str()), 1LL);
+    if (const std::string nth = value("PALMETTE_FAKE_REFUSED_READS"); !nth.empty())
+        runtime::inject_refusals_from(std::atoll(nth.c_str()));
+    if (const std::string most = value("PALMETTE_FAKE_REORDER_WHOLE"); !most.empty())
+        out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most.c_str());
 }
 
 /// Checks files that are used later, where their absence would go unnoticed.
@@ -176,112 +224,43 @@ bool is_switched_off() { return value_of(settings::enable) == "0"; }
 
 Settings settings_from_environment() {
     Settings out;
-    out.hash = base::fnv1a_start;
     for (const std::string& mistake : settings_files().mistakes) complain(out, mistake);
     out.enable = flag(out, settings::enable);
-    hash_field(out.hash, out.enable ? "on" : "off");
     out.topology = value_of(settings::topology);
-    hash_field(out.hash, out.topology);
-    out.aggregator_token = value_of(settings::aggregator_token);
-    hash_field(out.hash, out.aggregator_token.empty() ? "no aggregators" : "aggregators");
-    out.sharp = value_of(settings::sharp);
-    if (const auto expected = base::expected_instead(settings::sharp.kind, out.sharp); !expected.empty()) {
-        complain(out, base::cat(settings::sharp.name, "='", out.sharp, "': expected ", expected, "; taken as auto"));
-        out.sharp = "auto";
-    }
-    hash_field(out.hash, out.sharp == "off" ? "no switches" : "switches");
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);
-            hash_field(out.hash, out.table.to_json().dump());
         } catch (const base::Error& error) {
             complain(out, base::cat(named(settings::table.name), ": ", error.what(), "; the built-in table is used"));
         }
     }
-    hash_field(out.hash, std::to_string(select::Table::built_in_digest()));
-    for (std::size_t f = 0; f < select::all_function_count; ++f) read_forced(out, static_cast<select::Function>(f));
+    read_forced(out);
+    read_device(out);
+    out.aggregator_token = value_of(settings::aggregator_token);
+    out.sharp = checked(out, settings::sharp);
     out.shared = flag(out, settings::shared);
-    hash_field(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
-    hash_field(out.hash, out.reproducible ? "reproducible" : "placed");
-    out.reorder = flag(out, settings::reorder);
-    hash_field(out.hash, out.reorder ? "reorder" : "in order");
-    const std::string grids = value_of(settings::grids);
-    const auto purpose = runtime::grid_purpose_named(grids);
-    out.grids = purpose.value_or(topology::GridPurpose::halo);
-    if (!purpose)
-        complain(out, base::cat(settings::grids.name, "='", grids, "' is none of halo and exchange; taken as halo"));
-    hash_field(out.hash, out.grids == topology::GridPurpose::exchange ? "grids for exchanges" : "grids for halos");
-    const std::string report = value_of(settings::report);
-    out.report = report == "0" ? std::string() : report;
-    hash_field(out.hash, out.report.empty() ? "no report" : "report");
-    const std::string joblog = value_of(settings::joblog);
-    if (base::expected_instead(settings::joblog.kind, joblog).empty())
-        out.joblog = joblog == "0" ? std::string() : joblog;
-    else
-        complain(out, base::cat(settings::joblog.name, "='", joblog,
-                                "' is none of 0, syslog, syslog:/SOCKET and a path "
-                                "that begins with /; no line is written"));
-    const std::string verbose = value_of(settings::verbose);
-    out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
-    if (verbose != "0" && out.verbose == 0)
-        complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
+    const std::string reorder = checked(out, settings::reorder);
+    out.reorder = reorder != "off";
+    out.grids = runtime::grid_purpose_named(reorder).value_or(topology::GridPurpose::halo);
+    out.report = text_unless("0", checked(out, settings::report));
+    out.joblog = text_unless("0", checked(out, settings::joblog));
+    out.verbose = static_cast<int>(count(out, settings::verbose));
     out.check = flag(out, settings::check);
-    hash_field(out.hash, out.check ? "check" : "no check");
-    out.device_check = flag(out, settings::device_check);
-    hash_field(out.hash, out.device_check ? "device check" : "host memory");
-    const std::string takes = value_of(settings::device_mpi);
-    if (takes == "0" || takes == "1") out.device_mpi = takes == "1";
-    if (takes != "auto" && !out.device_mpi)
-        complain(out, base::cat(settings::device_mpi.name, "='", takes, "' is not auto, 0 or 1"));
-    hash_field(out.hash, base::cat("device MPI ", takes));
-    const std::string path = value_of(settings::device_path);
-    using DevicePath = Settings::DevicePath;
-    out.device_path = path == "staging" ? DevicePath::staging
-                      : path == "ipc"   ? DevicePath::ipc
-                      : path == "nccl"  ? DevicePath::nccl
-                                        : DevicePath::automatic;
-    if (path != "auto" && out.device_path == DevicePath::automatic)
-        complain(out, base::cat(settings::device_path.name, "='", path,
-                                "' is none of auto, staging, ipc and nccl; taken as auto"));
-    hash_field(out.hash, base::cat("device path ", static_cast<int>(out.device_path)));
     out.nccl = value_of(settings::nccl);
-    out.nccl_timeout_s = std::max<std::int64_t>(count(out, settings::nccl_timeout), 1);
-    hash_field(out.hash, base::cat("nccl ", out.nccl_timeout_s));
     // With PALMETTE_CHECK calls are checked from the first one on.
     out.serve_after = out.check ? 0 : count(out, settings::serve_after);
-    hash_field(out.hash, base::cat("after ", out.serve_after));
-    const std::string compare = value_of(settings::compare);
-    const std::string usual{settings::compare.default_value};
-    out.compare = share_of(compare).value_or(share_of(usual).value_or(0));
-    if (!share_of(compare))
-        complain(out, base::cat(settings::compare.name, "='", compare,
-                                "' is neither 0 nor a percentage of at most 50; taken as ", usual));
-    hash_field(out.hash, base::cat("compare ", out.compare));
-    const std::string wait = value_of(settings::wait);
+    out.compare = share(out, settings::compare);
+    const std::string wait = checked(out, settings::wait);
     using Policy = runtime::Waiting::Policy;
     out.waiting = wait == "mpi" ? Policy::mpi : wait == "poll" ? Policy::poll : Policy::automatic;
-    if (wait != "auto" && out.waiting == Policy::automatic)
-        complain(out, base::cat(settings::wait.name, "='", wait, "' is none of auto, mpi and poll; taken as auto"));
-    if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
-        out.pretended_hosts = hosts;
-        hash_field(out.hash, hosts);
-    }
-    if (const char* delay = std::getenv("PALMETTE_FAKE_DELAY"); delay && *delay) {
-        try {
-            out.pretended_delay_s = base::parse_duration(delay);
-        } catch (const base::Error& error) {
-            complain(out, base::cat("PALMETTE_FAKE_DELAY: ", error.what(), "; the setting is ignored"));
-        }
-        hash_field(out.hash, delay);
-    }
-    if (const char* nth = std::getenv("PALMETTE_FAKE_REFUSED_READS"); nth && *nth)
-        runtime::inject_refusals_from(std::atoll(nth));
-    if (const char* most = std::getenv("PALMETTE_FAKE_REORDER_WHOLE"); most && *most) {
-        out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
-        hash_field(out.hash, most);
-    }
-    read_values(out);
+
+    out.hash = out.values_hash = base::fnv1a_start;
+    Hashes hashes(out);
+    for (const settings::Setting& setting : settings::all) hashes.add(setting);
+    hashes.add("the built-in table", std::to_string(select::Table::built_in_digest()), settings::Agree::value);
+    hashes.add("undeclared PALMETTE_ names", complain_of_unknown(out), settings::Agree::no);
+    read_for_tests(out, hashes);
     complain_of_files(out);
     return out;
 }

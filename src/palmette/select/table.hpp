@@ -133,7 +133,7 @@ constexpr bool is_on_trial(Basis basis) { return basis == Basis::costs || basis 
 /// What was chosen and why.
 struct Choice {
     std::optional<Spec> algorithm;  ///< absent: the MPI's own
-    std::string reason;             ///< "table row 3: ..." or "forced by PALMETTE_GATHER"
+    std::string reason;             ///< "table row 3: ..." or "forced by PALMETTE_FORCE"
     Basis basis = Basis::measurement;
 };
 

@@ -11,10 +11,10 @@
 namespace palmette::base {
 namespace {
 
-constexpr std::array<DeclaredSetting, 4> declared{DeclaredSetting{"PALMETTE_WAIT", "wait", true, ""},
-                                                  {"PALMETTE_TABLE", "path", true, ""},
-                                                  {"PALMETTE_TRACE", "path", false, ""},
-                                                  {"PALMETTE_OLD", "", true, "PALMETTE_WAIT"}};
+constexpr std::array<DeclaredSetting, 4> declared{DeclaredSetting{"PALMETTE_WAIT", "choice", "auto mpi poll", true, ""},
+                                                  {"PALMETTE_TABLE", "path", "", true, ""},
+                                                  {"PALMETTE_TRACE", "path", "", false, ""},
+                                                  {"PALMETTE_OLD", "", "", true, "PALMETTE_WAIT"}};
 
 class SettingsFilesTest : public testing::Test {
   protected:
@@ -54,6 +54,25 @@ TEST_F(SettingsFilesTest, a_bad_line_has_no_effect_and_the_others_do) {
                                           "/etc/palmette/settings:1: PALMETTE_WAIT=now: expected auto, mpi or poll; "
                                           "correct or remove the line");
     EXPECT_EQ(found.values.size(), 1U);
+}
+
+TEST(ForcedAlgorithms, are_split_at_semicolons_and_need_a_known_function_each) {
+    const auto parts = forced_algorithms(" gather=leaders:leaders=2,between=linear; bcast = mpi;");
+    ASSERT_EQ(parts.size(), 2U);
+    EXPECT_EQ(parts[0].function, "gather");
+    EXPECT_EQ(parts[0].algorithm, "leaders:leaders=2,between=linear");
+    EXPECT_EQ(parts[1].function, "bcast");
+    EXPECT_EQ(parts[1].algorithm, "mpi");
+    const auto refused = [](const char* text) { return !expected_instead("force", "gather bcast", text).empty(); };
+    EXPECT_FALSE(refused("gather=linear;bcast=mpi"));
+    for (const char* bad : {"gather", "gather=", "scan=linear", ";", "gather=linear;bcast"})
+        EXPECT_TRUE(refused(bad)) << bad;
+}
+
+TEST(Expected, a_device_is_a_path_and_what_the_mpi_takes) {
+    for (const char* good : {"auto", "off", "ipc,mpi", "staging,no-mpi"})
+        EXPECT_EQ(expected_instead("device", "", good), "") << good;
+    for (const char* bad : {"gpu", "auto,", "mpi", ",mpi"}) EXPECT_NE(expected_instead("device", "", bad), "") << bad;
 }
 
 TEST_F(SettingsFilesTest, nothing_is_read_where_that_is_asked) {

@@ -195,7 +195,7 @@ def test_the_cost_of_calls_that_are_passed_through_is_measured(mpich: Installati
 
 @pytest.mark.usefixtures("_preload")
 def test_a_call_that_is_not_passed_through_fails_that_job(mpich: Installation, tmp_path: Path) -> None:
-    settings = quick(pass_through=True, collectives=(), env={"PALMETTE_BCAST": "linear"})
+    settings = quick(pass_through=True, collectives=(), env={"PALMETTE_FORCE": "bcast=linear"})
     (job,) = measure(settings, LocalPlace(2, tmp_path)).jobs
     assert job.error is not None
     assert job.error.startswith("palmette served bcast, against the table")

@@ -32,16 +32,16 @@ MACHINE = "aggregator@800Mbit/s:3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 def test_a_variant_is_a_preset_or_settings_of_palmette() -> None:
     assert parse_variant("hosts") is PRESETS["hosts"]
-    assert parse_variant("deep:PALMETTE_GATHER=leaders:leaders=2,between=linear,PALMETTE_ALLREDUCE=ring") == Variant(
-        "deep", {"PALMETTE_GATHER": "leaders:leaders=2,between=linear", "PALMETTE_ALLREDUCE": "ring"}
-    )
+    force = "gather=leaders:leaders=2,between=linear;allreduce=ring"
+    expected = Variant("deep", {"PALMETTE_FORCE": force, "PALMETTE_SHARED": "0"})
+    assert parse_variant(f"deep:PALMETTE_FORCE={force},PALMETTE_SHARED=0") == expected
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("nobody", "expected hosts, in_network or NAME:K=V"),
-        ("a/b:PALMETTE_ALLREDUCE=ring", "expected hosts"),
+        ("a/b:PALMETTE_FORCE=allreduce=ring", "expected hosts"),
         ("a:LD_PRELOAD=x", "LD_PRELOAD=x is no setting"),
         ("a:PALMETTE_SHARED=perhaps", "PALMETTE_SHARED"),
     ],
@@ -157,7 +157,7 @@ def test_a_variant_runs_with_its_settings(tmp_path: Path) -> None:
         pytest.skip(str(error))
     settings = Settings(
         collectives=("allreduce",), sizes=(65536,), placements=("block",), seconds=0.05, min_pairs=3, max_pairs=6,
-        warmup=1, variants=tuple(parse_variant(f"{name}:PALMETTE_ALLREDUCE={name}") for name in ("mpi", "ring")),
+        warmup=1, variants=tuple(parse_variant(f"{name}:PALMETTE_FORCE=allreduce={name}") for name in ("mpi", "ring")),
     )  # fmt: skip
     run = measure(settings, LocalPlace(2, tmp_path))
     assert [(job.mpi, job.error) for job in run.jobs] == [("mpich", None), ("mpich/mpi", None), ("mpich/ring", None)]

@@ -33,7 +33,7 @@ CASES: list[tuple[str, list[str]]] = [
     ("bench compose --f", ["--factoring"]),
     ("bound allreduce --placement c", ["cyclic"]),
     ("plan gatherv --algo", ["--algorithm"]),
-    ("run --grids ", ["halo", "exchange"]),
+    ("run --reorder ", ["halo", "exchange", "off"]),
     ("run mpiexec -", []),
     ("export --format ucc", ["ucc-tune"]),
     ("simulate --collectives gather,exs", ["gather,exscan"]),

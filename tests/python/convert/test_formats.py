@@ -68,7 +68,7 @@ def simulated(palmette: Callable[..., Any], tmp_path: Path) -> Path:
     folder = tmp_path / "simulated"
     result = palmette(
         "simulate", "--machine", "4leaf@3GB/s~2us:4node@1.5GB/s:2core", "--collectives", "allreduce", "--sizes", "1K",
-        "--rivals", "none", "--env", "PALMETTE_ALLREDUCE=recursive_doubling", "--trace", folder,
+        "--rivals", "none", "--env", "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder,
     )  # fmt: skip
     assert result.status == 0, result.err
     return folder

@@ -80,7 +80,7 @@ def test_it_gets_the_programs_own_buffers(mpi_called: Callable[[str], Mpi], name
     assert left["allreduce"] > 24
 
 
-@pytest.mark.parametrize("settings", [{"PALMETTE_DEVICE_MPI": "0"}, {}], ids=["said", "asked"])
+@pytest.mark.parametrize("settings", [{"PALMETTE_DEVICE": "auto,no-mpi"}, {}], ids=["said", "asked"])
 def test_nothing_is_left_to_one_that_does_not(mpi_called: Callable[[str], Mpi], settings: dict[str, str]) -> None:
     ran = run(mpi_called("mpich"), layer=bool(settings), **settings)
     assert made_below(ran) == 0
@@ -88,9 +88,9 @@ def test_nothing_is_left_to_one_that_does_not(mpi_called: Callable[[str], Mpi], 
 
 
 def test_a_way_of_palmettes_that_is_asked_for_is_taken(mpi_called: Callable[[str], Mpi]) -> None:
-    for settings in ({"PALMETTE_DEVICE_PATH": "staging"}, {"PALMETTE_ALLREDUCE": "shared"}):
+    for settings in ({"PALMETTE_DEVICE": "staging"}, {"PALMETTE_FORCE": "allreduce=shared"}):
         ran = run(mpi_called("mpich"), **settings)
         assert ran.report is not None
         left = [row["function"] for row in ran.report["fallbacks"] if row["reason"] == REASON]
         assert "allreduce" not in left
-        assert ("bcast" in left) == ("PALMETTE_ALLREDUCE" in settings)
+        assert ("bcast" in left) == ("PALMETTE_FORCE" in settings)

@@ -32,7 +32,7 @@ def run(mpi: Mpi, ranks: int, *arguments: str, path: str = "auto", **driver: obj
     # The MPI's library is found there, too.
     base = {name: value for name, value in mpi.environment().items() if name == "LD_LIBRARY_PATH"}
     variables = fake.environment(base, log=log, **{"devices": 2, "seed": ranks, **driver})
-    variables |= {"PALMETTE_DEVICE_PATH": path, "PYTHONPATH": str(ROOT / "python")}
+    variables |= {"PALMETTE_DEVICE": path, "PYTHONPATH": str(ROOT / "python")}
     words = [*(f"{name}={value}" for name, value in variables.items()), sys.executable, PROGRAM, *arguments]
     ran = mpi.run(ranks, Path("/usr/bin/env"), *words, preload=False)
     assert ran.status == 0, ran.text

@@ -43,7 +43,7 @@ def run(
     """Run the program on the fakes, and check what they saw of palmette at its end."""
     log = mpi.directory / f"log-{mpi.counter[0]}"
     base = fake.environment({}, log=log, nccl=nccl, devices=devices, seed=ranks, lazy=True)
-    palmette = {"PALMETTE_DEVICE_PATH": path, "PALMETTE_NCCL_TIMEOUT": "1", **(settings or {})}
+    palmette = {"PALMETTE_DEVICE": path, "PALMETTE_FAKE_NCCL_TIMEOUT": "1", **(settings or {})}
     palmette |= {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
     words = [
         fake.search_path(mpi.environment()),
@@ -126,7 +126,7 @@ def test_one_ranks_failure_is_an_error_of_that_run_on_all_ranks(
     name: str, ranks: int, call: str, factoring: str, mpi_called: Callable[[str], Mpi]
 ) -> None:
     # The others would wait for it for 150 s.
-    settings, environment = {"PALMETTE_NCCL_TIMEOUT": "30"}, {"FAULT": f"fail={call}"}
+    settings, environment = {"PALMETTE_FAKE_NCCL_TIMEOUT": "30"}, {"FAULT": f"fail={call}"}
     ran = run(mpi_called(name), ranks, "failing", "dhd", factoring, settings=settings, environment=environment)
     function = call.split(":")[0]
     expected = f"NCCL isn't used any more by the plans of a communicator of {ranks} ranks: {function}: "
@@ -135,7 +135,7 @@ def test_one_ranks_failure_is_an_error_of_that_run_on_all_ranks(
 
 def test_runs_started_in_different_orders_are_errors_on_all_ranks(mpi_called: Callable[[str], Mpi]) -> None:
     mpi = mpi_called("mpich")
-    ran = run(mpi, 3, "swapped", "d", "method=ring@nccl", settings={"PALMETTE_NCCL_TIMEOUT": "30"})
+    ran = run(mpi, 3, "swapped", "d", "method=ring@nccl", settings={"PALMETTE_FAKE_NCCL_TIMEOUT": "30"})
     assert "in different orders" in notes(ran), ran.report
     ran = run(mpi, 2, "crossed", "d", "method=ring@nccl")
     assert "an operation isn't complete after the time limit" in notes(ran), ran.report

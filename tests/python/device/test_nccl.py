@@ -43,7 +43,7 @@ def run(
     log = mpi.directory / f"log-{mpi.counter[0]}"
     log.mkdir()
     base = fake.environment({}, log=log, nccl=nccl, **{"devices": 4, **driver})
-    palmette = {"PALMETTE_DEVICE_PATH": path, "PALMETTE_NCCL_TIMEOUT": "3", "PALMETTE_COMPARE": "0", **(settings or {})}
+    palmette = {"PALMETTE_DEVICE": path, "PALMETTE_FAKE_NCCL_TIMEOUT": "3", "PALMETTE_COMPARE": "0", **(settings or {})}
     palmette |= {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
     variables = [
         fake.search_path(mpi.environment()),
@@ -137,7 +137,7 @@ FAULTS: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_after_a_failure_all_repeat_the_call_the_usual_way(fault: str, mpi_called: Callable[[str], Mpi]) -> None:
     begin = time.monotonic()
-    ran = run(mpi_called("mpich"), 3, 4, 6, 3, "d", nccl=FAULTS[fault], settings={"PALMETTE_NCCL_TIMEOUT": "1"})
+    ran = run(mpi_called("mpich"), 3, 4, 6, 3, "d", nccl=FAULTS[fault], settings={"PALMETTE_FAKE_NCCL_TIMEOUT": "1"})
     ran.assert_right()
     assert "NCCL isn't used any more by a communicator of" in notes(ran), ran.report
     assert time.monotonic() - begin < 90
@@ -156,7 +156,7 @@ def test_one_ranks_failure_is_all_ranks(mpi_called: Callable[[str], Mpi]) -> Non
     base = fake.environment({}, log=log, devices=4)
     settings = {name: value for name, value in base.items() if name.startswith("PALMETTE_")}
     settings.pop("PALMETTE_FAKE_NCCL")
-    settings |= {"PALMETTE_DEVICE_PATH": "nccl", "PALMETTE_NCCL_TIMEOUT": "600"}
+    settings |= {"PALMETTE_DEVICE": "nccl", "PALMETTE_FAKE_NCCL_TIMEOUT": "600"}
     words = [fake.search_path(mpi.environment()), script, sys.executable, PROGRAM, 4, 6, 3, "d"]
     ran = mpi.run(3, Path("/usr/bin/env"), *words, settings=settings, timeout_s=100)
     ran.assert_right()
@@ -166,7 +166,7 @@ def test_one_ranks_failure_is_all_ranks(mpi_called: Callable[[str], Mpi]) -> Non
 def test_it_is_not_tried_unless_asked_for(mpi_called: Callable[[str], Mpi]) -> None:
     mpi = mpi_called("mpich")
     for path in ("auto", "staging", "ipc"):
-        ran = run(mpi, 2, 4, 4, 11, "d", path=path, settings={"PALMETTE_ALLREDUCE": "shared:single=64K"})
+        ran = run(mpi, 2, 4, 4, 11, "d", path=path, settings={"PALMETTE_FORCE": "allreduce=shared:single=64K"})
         ran.assert_right()
         assert not by_nccl(ran)
         assert calls_of_nccl(ran, "ncclGetUniqueId") == 0

@@ -196,12 +196,6 @@ def test_without_hwloc_this_node_comes_from_sys(monkeypatch: pytest.MonkeyPatch)
     assert "come from /sys" in found.warnings[0].message
 
 
-def test_a_path_in_palmette_hwloc_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PALMETTE_HWLOC", "/nowhere/libhwloc.so.15")
-    with pytest.raises(DiscoverError, match="PALMETTE_HWLOC=/nowhere"):
-        discover_hwloc(None)
-
-
 def test_sys_files_give_sockets_numa_nodes_and_cores_with_two_threads(tmp_path: Path) -> None:
     for cpu in range(16):
         folder = tmp_path / f"cpu/cpu{cpu}"

@@ -35,7 +35,7 @@ def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette)
     assert "for links of which other traffic takes 30 % and more, here it is 0 %" in text
     assert "up to 3 ranks a node, links of 250 Mbit/s and less" in text
     assert "for up to 1 node" not in result.out
-    assert "PALMETTE_ALLREDUCE=" in result.out
+    assert "PALMETTE_FORCE='allreduce=" in result.out
     assert "palmette run --force allreduce=" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     result = palmette(
@@ -130,20 +130,21 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
 
 
 def test_what_a_setting_forces_is_told(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PALMETTE_BCAST", "chain")
+    monkeypatch.setenv("PALMETTE_FORCE", "bcast=chain")
     result = palmette("explain", "bcast", "1K", "--machine", LAB)
-    assert "forced by PALMETTE_BCAST=chain" in result.out
+    assert "forced by PALMETTE_FORCE=bcast=chain" in result.out
     assert "without it: row" in result.out
 
 
 def test_what_a_setting_forces_and_cannot_be_is_told(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PALMETTE_BCAST", "foo")
+    monkeypatch.setenv("PALMETTE_FORCE", "bcast=foo")
     result = palmette("explain", "bcast", "1K", "--machine", LAB)
     assert result.status == 2
-    assert "PALMETTE_BCAST=foo" in result.err
-    monkeypatch.setenv("PALMETTE_BCAST", "shared")
+    assert "PALMETTE_FORCE=bcast=foo" in result.err
+    monkeypatch.setenv("PALMETTE_FORCE", "bcast=shared")
     result = palmette("explain", "bcast", "1K", "--machine", LAB)
-    assert "PALMETTE_BCAST=shared can't serve it: the ranks are not all on one node" in " ".join(result.out.split())
+    reason = "PALMETTE_FORCE=bcast=shared can't serve it: the ranks are not all on one node"
+    assert reason in " ".join(result.out.split())
     assert json.loads(palmette("explain", "bcast", "1K", "--machine", LAB, "--json").out)["algorithm"] == "mpi"
 
 
@@ -253,7 +254,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "function": "allreduce", "min_bytes": 64, "max_bytes": 1024, "blocking": True, "algorithm": "shared",
         "reason": f"table row {number}: {rows[number].why}", "calls": 3, "mean_seconds": 1e-3,
     }  # fmt: skip
-    forced = {**call, "function": "bcast", "reason": "forced by PALMETTE_BCAST", "algorithm": "chain"}
+    forced = {**call, "function": "bcast", "reason": "forced by PALMETTE_FORCE", "algorithm": "chain"}
     fallback = {"function": "gather", "reason": "a communicator of one rank", "calls": 2}
     return {"format": "palmette-report", "version": 1, "calls": [{**call, **changes}, forced], "fallbacks": [fallback]}
 
@@ -277,7 +278,7 @@ def test_each_row_of_a_report_is_explained(palmette: Palmette) -> None:
     assert result.status == 0, result.err
     assert "allreduce of 64 to 1K, 3 calls" in result.out
     assert "is for: " in result.out
-    assert "forced by PALMETTE_BCAST" in result.out
+    assert "forced by PALMETTE_FORCE" in result.out
     assert "gather, 2 calls: the MPI's own" in result.out
     assert "a communicator of one rank" in result.out
     assert "another table" not in result.out

@@ -57,7 +57,7 @@ def sent(lab: Lab, generations: int, algorithm: str) -> dict[str, int]:
     """Bytes on the wire out of each host, in a job."""
     before = lab.link_bytes()
     done = lab.run(words(generations), mpi="mpich", placement="random:1", capture=True, timeout_s=90,
-                   env=settings(lab, PALMETTE_ALLREDUCE=algorithm))  # fmt: skip
+                   env=settings(lab, PALMETTE_FORCE=f"allreduce={algorithm}"))  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     after = lab.link_bytes()
     return {name: after[name][0] - before[name][0] for name in lab.hosts}
@@ -99,7 +99,7 @@ def lose(fault: str, lab: Lab) -> None:
 def test_a_lost_daemon_costs_neither_the_job_nor_a_bit(fault: str, reasons: tuple[str, ...], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     with Lab.up("aggregator:4node@100Mbit/s:2core") as lab:
-        environment = settings(lab, PALMETTE_ALLREDUCE="in_network", PALMETTE_REPORT=str(report))
+        environment = settings(lab, PALMETTE_FORCE="allreduce=in_network", PALMETTE_REPORT=str(report))
         command = lab.command("mpich", lab.place("random:1"), words(2, calls=40), environment)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
             until_it_combines(lab)

@@ -57,7 +57,7 @@ def test_srun_refuses_an_agent_and_values_with_commas(tmp_path: Path) -> None:
     with pytest.raises(launch.LaunchError, match="no replacement for ssh"):
         srun.command(Path("srun"), job(tmp_path, agent=Path("/rsh")))
     with pytest.raises(launch.LaunchError, match="because of the comma"):
-        srun.pass_environment({"PALMETTE_GATHER": "k_nomial:radix=4,segment=64"})
+        srun.pass_environment({"PALMETTE_FORCE": "gather=k_nomial:radix=4,segment=64"})
 
 
 @pytest.mark.parametrize(

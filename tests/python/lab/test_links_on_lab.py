@@ -15,6 +15,7 @@ from palmette.record import links as link_loads
 from palmette.record.findings import Detail, findings_of
 from palmette.record.machine import seats_of
 from palmette.record.reading import read_job
+from palmette.settings import force
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 
@@ -92,7 +93,7 @@ def test_bytes_of_links_are_what_interfaces_count(
 
 
 def test_what_the_mpi_sends_is_at_least_the_bound(make_lab: Callable[[str, str], Lab], tmp_path: Path) -> None:
-    own = {f"PALMETTE_{name}": "mpi" for name in ("ALLGATHER", "ALLTOALL", "BCAST", "ALLREDUCE")}
+    own = force(**dict.fromkeys(("allgather", "alltoall", "bcast", "allreduce"), "mpi"))
     links, counted = loads(make_lab(SPEC, "bounds"), "mpich", tmp_path, **own)
     assert links.at_least > 0.5
     for link in links.links:

@@ -38,7 +38,7 @@ def test_the_order_found_for_a_recorded_stencil_halves_the_busiest_uplink(
         variables = {
             "LD_PRELOAD": ":".join(str(LIBRARIES / name) for name in names),
             "PALMETTE_TOPOLOGY": str(lab.topology_path),
-            "PALMETTE_REORDER": "0",
+            "PALMETTE_REORDER": "off",
             "PALMETTE_MATRIX": str(file),
         }
         before = sent(lab)

@@ -63,9 +63,9 @@ def busiest(lab: Lab, mpi: str, program: Path, reorder: str) -> tuple[int, str]:
 
 
 def test_the_busiest_uplink_carries_half_as_many_bytes(lab: Lab, stencil: tuple[str, Path]) -> None:
-    in_order, numbers = busiest(lab, *stencil, "0")
+    in_order, numbers = busiest(lab, *stencil, "off")
     assert numbers.split() == [str(rank) for rank in range(16)]
-    reordered, others = busiest(lab, *stencil, "1")
+    reordered, others = busiest(lab, *stencil, "halo")
     assert sorted(map(int, others.split())) == list(range(16))
     # Nine neighbours' blocks a round over the busiest uplink, and four.
     assert in_order > 8 * ROUNDS * BYTES

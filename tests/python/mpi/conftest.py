@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from palmette import _core
+from palmette import _core, settings
 from palmette.explain.decision import NONE
 from palmette.mpi.abi import LIBRARIES, Abi
 from palmette.mpi.install import Installation, MpiNotFoundError, find
@@ -271,9 +271,15 @@ def cluster(tmp_path: Path) -> Cluster:
     return Cluster(path, _core.Machine.from_file(path).hosts)
 
 
-def forced(**specs: str) -> dict[str, str]:
-    """Return settings that force algorithms: forced(gather="linear")."""
-    return {f"PALMETTE_{function.upper()}": spec for function, spec in specs.items()}
+def algorithms_of(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the algorithms that settings force, by function."""
+    return settings.forced(chosen.get(settings.FORCE, ""))
+
+
+def forced(over: Mapping[str, str] | None = None, **specs: str) -> dict[str, str]:
+    """Return settings that force algorithms, forced(gather="linear"), beside those of the settings `over`."""
+    before = dict(over or {})
+    return {**before, **settings.force(**{**algorithms_of(before), **specs})}
 
 
 def pretended(ranks: int, hosts: str) -> dict[str, str]:

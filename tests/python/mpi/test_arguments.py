@@ -11,7 +11,7 @@ import pytest
 
 from palmette import _core
 
-from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, forced, pretended
+from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, algorithms_of, forced, pretended
 from .specs import COLLECTIVE_OF, every_spec, number_of_sets, spec_set
 
 pytestmark = pytest.mark.mpi
@@ -184,8 +184,7 @@ def test_types_need_not_be_the_same_on_all_ranks(
     )  # fmt: skip
     ran.assert_right()
     served = ran.served()
-    for variable, spec in FOR_ANY_TYPES[name].items():
-        function = variable.removeprefix("PALMETTE_").lower()
+    for function, spec in algorithms_of(FOR_ANY_TYPES[name]).items():
         algorithms = {base_name(algorithm) for algorithm in served[function]}
         assert algorithms == {base_name(spec)}, f"{function}: {served[function]}, {ran.fallbacks().get(function)}"
 

@@ -28,7 +28,7 @@ def test_times_calls_and_outputs_of_both_are_told(
     mpi = mpi_called("mpich")
     program = mpi.program("random_arguments")
     page = tmp_path / "page.html"
-    variant = "all:PALMETTE_SERVE_AFTER=0,PALMETTE_COMPARE=0,PALMETTE_ALLGATHER=ring"
+    variant = "all:PALMETTE_SERVE_AFTER=0,PALMETTE_COMPARE=0,PALMETTE_FORCE=allgather=ring"
     where = ("-n", "3", "--mpi", "mpich", "--variant", variant, "--page", page)
     told = palmette(*RUN, *where, "--json", "--", program, "--seed", "5", "--cases", "6")
     assert told.status == 0, told.err

@@ -174,7 +174,7 @@ def test_comparing_can_be_switched_off(mpi: Mpi, table: str) -> None:
 
 
 def test_forced_algorithms_are_not_compared(mpi: Mpi) -> None:
-    settings = {**SLOW, "PALMETTE_BCAST": "chain:segment=16"}
+    settings = {**SLOW, "PALMETTE_FORCE": "bcast=chain:segment=16"}
     ran = mpi.run(2, "comparison", "--calls", 200, "--reals", 0, settings=settings)
     ran.assert_right()
     assert "bcast" not in rows_of(ran)
@@ -184,4 +184,4 @@ def test_a_share_that_is_none_is_told_and_the_usual_one_taken(mpi: Mpi, table: s
     settings = {"PALMETTE_TABLE": table, "PALMETTE_COMPARE": "lots"}
     ran = mpi.run(2, "comparison", "--calls", 10, settings=settings)
     ran.assert_right()
-    assert "PALMETTE_COMPARE='lots' is neither 0 nor a percentage" in ran.err
+    assert "PALMETTE_COMPARE='lots': expected 0 or a percentage" in ran.err

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.mpi
 
 
 def test_algorithms_are_switched_within_one_job(mpi: Mpi, cluster: Cluster) -> None:
-    done = mpi.run(6, "control", settings={**cluster.settings(6), "PALMETTE_ALLREDUCE": "direct"})
+    done = mpi.run(6, "control", settings={**cluster.settings(6), "PALMETTE_FORCE": "allreduce=direct"})
     done.assert_right()
     served = done.served()["allreduce"]
     assert {"rabenseifner", "recursive_doubling", "direct"} <= set(served), "each is a row of the report"

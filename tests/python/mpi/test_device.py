@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import BUILD, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, pretended
+from .conftest import BUILD, FUNCTIONS, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -66,7 +66,7 @@ def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[...,
 WAYS = {
     "served": dict(LEVEL_BY_LEVEL),
     "table": {},
-    "left": {"PALMETTE_ENABLE": "1", **dict.fromkeys(LEVEL_BY_LEVEL, "mpi")},
+    "left": {"PALMETTE_ENABLE": "1", **forced(**dict.fromkeys(FUNCTIONS, "mpi"))},
 }
 """By palmette's algorithms, by the table, and all by the MPI."""
 
@@ -115,7 +115,7 @@ def test_in_the_background(
 def test_neighbourhoods(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, how: str) -> None:
     mpi = on_device(variant)
     functions = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
-    settings = {f"PALMETTE_NEIGHBOR_{function.upper()}": how for function in functions}
+    settings = forced(**{f"neighbor_{function.lower()}": how for function in functions})
     blocking = int(variant == "openmpi" or how == "mpi")
     ran = mpi.run(
         6, "neighbours", "--driver", DRIVER, "--memory", "any" if how == "direct" else "device", "--cases", 12,
@@ -153,7 +153,7 @@ def test_hip(on_device: Callable[..., OnDevice], cluster: Cluster) -> None:
 def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnDevice]) -> None:
     """Told that no buffer is there, palmette reads them as the host's: the driver's memory can't be."""
     mpi = on_device("mpich")
-    ran = mpi.run(2, "random_arguments", "--driver", DRIVER, "--cases", 20, settings={"PALMETTE_DEVICE_CHECK": "0"})
+    ran = mpi.run(2, "random_arguments", "--driver", DRIVER, "--cases", 20, settings={"PALMETTE_DEVICE": "off"})
     assert ran.status != 0
     assert not ran.closing_lines()
 

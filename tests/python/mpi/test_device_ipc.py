@@ -16,15 +16,15 @@ import pytest
 
 from palmette.run import prepare
 
-from .conftest import LEVEL_BY_LEVEL, PRELOADS, SOAK, Mpi
+from .conftest import FUNCTIONS, PRELOADS, SOAK, Mpi, forced
 from .test_device import DRIVER, OnDevice
 from .test_leftovers import named_segments
 
 pytestmark = pytest.mark.mpi
 
-ON_NODE = dict.fromkeys(LEVEL_BY_LEVEL, "shared")
+ON_NODE = forced(**dict.fromkeys(FUNCTIONS, "shared"))
 """All collectives through the memory of the node."""
-IPC = {**ON_NODE, "PALMETTE_DEVICE_PATH": "ipc"}
+IPC = {**ON_NODE, "PALMETTE_DEVICE": "ipc"}
 
 OPEN, CLOSE, LAUNCH = "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle", "cuLaunchKernel"
 
@@ -89,7 +89,7 @@ def test_without_it_nothing_is_opened(on_device: Callable[..., OnDevice]) -> Non
     for path in ("staging", "auto"):
         mpi = on_device("mpich")
         # These blocks are short.
-        run(mpi, 3, "--cases", 30, settings={**ON_NODE, "PALMETTE_DEVICE_PATH": path})
+        run(mpi, 3, "--cases", 30, settings={**ON_NODE, "PALMETTE_DEVICE": path})
         assert calls(mpi, OPEN) == 0
         for file in mpi.log.iterdir():
             file.unlink()

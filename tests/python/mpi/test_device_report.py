@@ -86,11 +86,11 @@ def test_without_a_driver_nothing_is_said(run: Callable[..., Ran]) -> None:
 
 
 def test_handles_are_counted(run: Callable[..., Ran]) -> None:
-    ran = run("cuda", PALMETTE_DEVICE_PATH="ipc", PALMETTE_ALLREDUCE="shared", PALMETTE_BCAST="shared")
+    ran = run("cuda", PALMETTE_DEVICE="ipc", PALMETTE_FORCE="allreduce=shared;bcast=shared")
     assert ran.report is not None
     handles = ran.report["device"]["ipc"]
     assert handles["exported"] >= handles["opened"] > 0
     assert handles["not_exported"] == handles["not_opened"] == 0
-    staged = run("cuda", PALMETTE_DEVICE_PATH="staging").report
+    staged = run("cuda", PALMETTE_DEVICE="staging").report
     assert staged is not None
     assert not any(staged["device"]["ipc"].values())

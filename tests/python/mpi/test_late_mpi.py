@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mpi
 
 PROGRAMS = Path(__file__).with_name("programs")
 # On one host every call of these would be the MPI's or shared memory's.
-SERVED = {"PALMETTE_ALLREDUCE": "leaders", "PALMETTE_FAKE_HOSTS": "0,1"}
+SERVED = {"PALMETTE_FORCE": "allreduce=leaders", "PALMETTE_FAKE_HOSTS": "0,1"}
 BYPASSES = "so that its calls bypass palmette"
 
 
@@ -116,7 +116,7 @@ def test_the_mpi4py_of_debian_is_served(program: str, tmp_path: Path) -> None:
         pytest.skip(f"no {needed} for {python} with Open MPI: apt-get install python3-mpi4py-fft openmpi-bin")
     report = tmp_path / "report.json"
     variables = {"PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1", "PALMETTE_SERVE_AFTER": "0"}
-    variables |= {"PALMETTE_ALLREDUCE": "leaders", "PALMETTE_ALLTOALLW": "linear"}
+    variables |= {"PALMETTE_FORCE": "allreduce=leaders;alltoallw=linear"}
     palmette = Path(sys.executable).with_name("palmette")
     words = [str(palmette), "run", launcher, "--oversubscribe", "-n", "2", str(python)]
     ran = _run([*words, str(PROGRAMS / program)], {**debian_environment("openmpi"), **variables}, report, 60)

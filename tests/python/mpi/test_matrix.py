@@ -71,7 +71,7 @@ def test_the_file_holds_hosts_and_says_what_it_lacks(mpi: Mpi) -> None:
 
 def test_palmettes_own_messages_are_no_part_of_it(mpi: Mpi, cluster: Cluster) -> None:
     # Collectives served by palmette, ranks renumbered by it: the file speaks of the program's messages alone.
-    ran, file = recorded(mpi, 4, "messages", **cluster.settings(4), PALMETTE_ALLREDUCE="recursive_doubling")
+    ran, file = recorded(mpi, 4, "messages", **cluster.settings(4), PALMETTE_FORCE="allreduce=recursive_doubling")
     assert "allreduce" in ran.served()
     assert rows(file.read_text(), "sent") == rows(ran.out, "expected")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from palmette.settings import force
+
 from .conftest import Cluster, Mpi
 
 pytestmark = pytest.mark.mpi
@@ -16,7 +18,7 @@ ALL = (*ALIKE, *DIFFERING)
 
 
 def forced(way: str) -> dict[str, str]:
-    return {f"PALMETTE_{function.upper()}": way for function in ALL}
+    return force(**dict.fromkeys(ALL, way))
 
 
 @pytest.mark.parametrize("ranks", [2, 7, 12])
@@ -56,7 +58,7 @@ def test_graphs_where_combining_saves_little_are_left_to_the_mpi(mpi: Mpi, clust
 
 
 def test_a_setting_leaves_a_function_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
-    settings = cluster.settings(7) | {"PALMETTE_NEIGHBOR_ALLTOALL": "mpi"}
+    settings = cluster.settings(7) | {"PALMETTE_FORCE": "neighbor_alltoall=mpi"}
     ran = mpi.run(7, "neighbours", "--blocking", 1, settings=settings)
     ran.assert_right()
     assert "neighbor_alltoall" not in ran.served()

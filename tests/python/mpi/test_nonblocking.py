@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, forced, pretended
+from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, algorithms_of, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -14,9 +14,9 @@ TREES = forced(
     allgather="leaders", allgatherv="ring", alltoall="bruck", alltoallv="pairwise", alltoallw="pairwise",
     barrier="dissemination", scan="recursive_doubling", exscan="recursive_doubling",
 )  # fmt: skip
-BY_LEVEL = {**LEVEL_BY_LEVEL, **forced(alltoallv="linear")}
+BY_LEVEL = forced(LEVEL_BY_LEVEL, alltoallv="linear")
 """Lengths of blocks that others forward aren't known in time (see below)."""
-KINDS = {variable.removeprefix("PALMETTE_").lower() for variable in TREES} - {"alltoallw"}
+KINDS = algorithms_of(TREES).keys() - {"alltoallw"}
 
 
 def in_background(ran: Ran) -> dict[str, int]:
@@ -42,7 +42,7 @@ def test_many_at_a_time_among_messages_are_right(mpi: Mpi, cluster: Cluster, ran
 
 def test_those_left_to_the_mpi_are_right_and_counted(mpi: Mpi) -> None:
     # Open MPI crashes when a communicator goes while its own collective is under way.
-    left = dict.fromkeys(TREES, "mpi")
+    left = forced(**dict.fromkeys(algorithms_of(TREES), "mpi"))
     ran = mpi.run(4, "nonblocking", "--cases", 30 * SOAK, "--free-communicator", 0, settings=left)
     ran.assert_right()
     assert set(ran.fallbacks()) >= KINDS
@@ -50,7 +50,7 @@ def test_those_left_to_the_mpi_are_right_and_counted(mpi: Mpi) -> None:
 
 
 def test_blocks_of_unknown_length_that_others_forward_pass_through(mpi: Mpi, cluster: Cluster) -> None:
-    settings = {**TREES, **forced(alltoallv="node_aware", gatherv="by_topology"), **cluster.settings(5)}
+    settings = {**forced(TREES, alltoallv="node_aware", gatherv="by_topology"), **cluster.settings(5)}
     ran = mpi.run(5, "nonblocking", "--cases", 40 * SOAK, settings=settings)
     ran.assert_right()
     for function in ("alltoallv", "gatherv"):

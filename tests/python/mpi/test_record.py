@@ -20,7 +20,7 @@ from palmette.record.reading import Job, RecordError, read_job
 from palmette.record.waiting import State, state_of
 from palmette.run.prepared import prepare
 
-from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi
+from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi, forced
 
 pytestmark = pytest.mark.mpi
 MODES = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
@@ -238,7 +238,7 @@ PROGRAMS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
     "messages": (4, (), {}),
     "topologies": (16, ("--seeds", 1), {}),
     "datatypes": (3, (), {}),
-    "nothing_to_move": (5, (), dict.fromkeys((f"PALMETTE_{name.upper()}" for name in FUNCTIONS), "shared")),
+    "nothing_to_move": (5, (), forced(**dict.fromkeys(FUNCTIONS, "shared"))),
 }
 
 

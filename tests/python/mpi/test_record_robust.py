@@ -126,14 +126,14 @@ def test_the_matrix_counts_on_after_a_jump(mpi: Mpi) -> None:
 
 
 def test_served_collectives_go_on_after_a_jump_of_some_ranks(mpi: Mpi) -> None:
-    settings = {"PALMETTE_BCAST": "k_nomial", "PALMETTE_ALLREDUCE": "recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
+    settings = {"PALMETTE_FORCE": "bcast=k_nomial;allreduce=recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
     ran = mpi.run(2, compiled(mpi, "callbacks.c"), "bcast", settings=settings)
     assert ran.status == 0, ran.text
     assert ran.out.count("right") == 2
 
 
 def test_collectives_are_served_after_a_jump_out_of_an_operation(mpi: Mpi) -> None:
-    settings = {"PALMETTE_ALLREDUCE": "recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
+    settings = {"PALMETTE_FORCE": "allreduce=recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
     ran = mpi.run(2, compiled(mpi, "callbacks.c"), "operation", settings=settings)
     assert ran.status == 0, ran.text
     assert ran.out.count("right") == 2

@@ -133,7 +133,7 @@ def test_grids_for_exchanges_cross_uplinks_less_in_all_to_alls_of_rows_and_colum
     mpi: Mpi, tmp_path: Path, whole: str
 ) -> None:
     settings = {**scattered(tmp_path, "random:1"), "PALMETTE_FAKE_REORDER_WHOLE": whole}
-    ran = mpi.run(16, "topologies", "--seeds", 1, settings={**settings, "PALMETTE_GRIDS": "exchange"})
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings={**settings, "PALMETTE_REORDER": "exchange"})
     ran.assert_right()
     order = printed(ran, "cart 4x4")
     # Computed by hand on the tree: 12 + 14 blocks as placed, 4 + 14 row by row in topology order.
@@ -168,7 +168,7 @@ def test_the_page_says_what_ordering_for_exchanges_would_save(mpi: Mpi, tmp_path
     ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
     ran.assert_right()
     page = " ".join(ran.err.split())
-    assert "ordered for halos; with PALMETTE_GRIDS=exchange the busiest link carries" in page, ran.err
+    assert "ordered for halos; with PALMETTE_REORDER=exchange the busiest link carries" in page, ran.err
 
 
 def test_ranks_in_the_best_order_stay_there_and_the_report_says_why(mpi: Mpi, tmp_path: Path) -> None:
@@ -182,12 +182,12 @@ def test_ranks_in_the_best_order_stay_there_and_the_report_says_why(mpi: Mpi, tm
 
 
 def test_the_setting_leaves_all_in_order(mpi: Mpi, tmp_path: Path) -> None:
-    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_REORDER": "0"}
+    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_REORDER": "off"}
     ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
     ran.assert_right()
     rows = topologies(ran)
     assert set(rows) == set(CONSTRUCTORS)
-    assert all(row == {**row, "reordered": False, "reason": "PALMETTE_REORDER=0"} for f in rows.values() for row in f)
+    assert all(row == {**row, "reordered": False, "reason": "PALMETTE_REORDER=off"} for f in rows.values() for row in f)
 
 
 def test_ranks_of_one_host_stay_in_order(mpi: Mpi) -> None:

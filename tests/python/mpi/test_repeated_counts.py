@@ -70,7 +70,7 @@ def test_changes_while_calls_are_compared(mpi: Mpi, cluster: Cluster, tmp_path: 
 
 @pytest.mark.parametrize("change", ["none", "some"])
 def test_forced_algorithms_exchange_lengths(mpi: Mpi, cluster: Cluster, change: str) -> None:
-    settings = {**cluster.settings(6), "PALMETTE_ALLTOALLW": "leaders", "PALMETTE_COMPARE": "0"}
+    settings = {**cluster.settings(6), "PALMETTE_FORCE": "alltoallw=leaders", "PALMETTE_COMPARE": "0"}
     ran = mpi.run(6, "repeated_counts", "--function", "w", "--change", change, "--seed", 5, settings=settings)
     ran.assert_right()
     assert sum(row["calls"] for row in served(ran, "alltoallw")) == 150

@@ -215,7 +215,7 @@ def test_without_the_links_rates_nothing_is_said_of_what_they_need(
     palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path
 ) -> None:
     mpi, folder = mpi_called("mpich"), tmp_path / "calls"
-    settings = {"PALMETTE_TRACE": str(folder), "PALMETTE_FAKE_HOSTS": "h0,h0,h1,h1", "PALMETTE_ALLREDUCE": "mpi"}
+    settings = {"PALMETTE_TRACE": str(folder), "PALMETTE_FAKE_HOSTS": "h0,h0,h1,h1", "PALMETTE_FORCE": "allreduce=mpi"}
     assert mpi.run(RANKS, PROGRAMS / f"heat.{mpi.abi}", STEPS, settings=settings).status == 0
     hosts = ("--hosts", "h0,h0,h1,h1")
     bare = topology_of("2node:2core", tmp_path / "bare.json")

@@ -44,9 +44,9 @@ def preloaded(mpi: Mpi, site: Path, more: Mapping[str, str] | None = None, ranks
 
 def test_files_are_in_force_alike_with_and_without_palmette_run(mpi: Mpi, site: Path, cluster: Cluster) -> None:
     report = site.parent / "report.json"
-    (site / "settings").write_text(f"PALMETTE_REPORT={report}\nPALMETTE_BCAST=linear\nPALMETTE_REDUCE=linear\n")
+    (site / "settings").write_text(f"PALMETTE_REPORT={report}\nPALMETTE_FORCE=bcast=linear;reduce=linear\n")
     (site / "topology.json").write_text(cluster.path.read_text())
-    (site.parent / "config" / "palmette" / "settings").write_text("PALMETTE_REDUCE=mpi\n")
+    (site.parent / "config" / "palmette" / "settings").write_text("PALMETTE_FORCE=bcast=linear;reduce=mpi\n")
     hosts = {"PALMETTE_FAKE_HOSTS": f"{cluster.hosts[0]},{cluster.hosts[-1]}"}
     bare = preloaded(mpi, site, hosts, ranks=4, cases=120)
     bare.assert_right()
@@ -68,14 +68,14 @@ def test_files_are_in_force_alike_with_and_without_palmette_run(mpi: Mpi, site: 
 def test_a_bad_line_is_told_once_and_the_others_count(mpi: Mpi, site: Path) -> None:
     report = site.parent / "report.json"
     path = site / "settings"
-    path.write_text(f"PALMETTE_VERBOSE=7\nPALMETTE_REPORT={report}\nPALMETTE_BCAST=no_such\n")
+    path.write_text(f"PALMETTE_VERBOSE=7\nPALMETTE_REPORT={report}\nPALMETTE_FORCE=bcast=no_such\n")
     ran = preloaded(mpi, site)
     ran.assert_right()
     told = f"{path}:1: PALMETTE_VERBOSE=7: expected 0, 1 or 2; correct or remove the line"
     assert ran.err.count(told) == 1, ran.text
     assert ran.report is not None
     assert any(told in note for note in ran.report["notes"])
-    assert f"{path}:3: PALMETTE_BCAST: " in ran.err
+    assert f"{path}:3: PALMETTE_FORCE: " in ran.err
     assert preloaded(mpi, site, {"PALMETTE_SITE": "0"}).err.count("palmette") == 0
 
 

@@ -229,7 +229,7 @@ def test_a_job_with_level_zero_is_left_to_the_mpi(mpi: Mpi, tmp_path: Path, earl
     assert rows[reason] == (18 if early else 12)
     assert sum(ran.served().get("allreduce", {}).values()) == (0 if early else 6)
     if not early:
-        ran = mpi.run(3, "device_library", library, settings={**settings, "PALMETTE_DEVICE_CHECK": "0"})
+        ran = mpi.run(3, "device_library", library, settings={**settings, "PALMETTE_DEVICE": "off"})
         ran.assert_right()
         assert sum(ran.served()["allreduce"].values()) == 18, "a promise is taken for what it is"
 
@@ -237,5 +237,6 @@ def test_a_job_with_level_zero_is_left_to_the_mpi(mpi: Mpi, tmp_path: Path, earl
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_nobody_waits_for_a_rank_whose_arguments_are_wrong(mpi: Mpi, ranks: int) -> None:
     specs = forced(gatherv="linear", scatterv="linear", alltoallv="pairwise", alltoall="pairwise", allgather="ring")
-    ran = mpi.run(ranks, "one_wrong", settings={**LEVEL_BY_LEVEL, **specs, **pretended(ranks, "01")})
+    settings = {**LEVEL_BY_LEVEL, "PALMETTE_FORCE": f"{LEVEL_BY_LEVEL['PALMETTE_FORCE']};{specs['PALMETTE_FORCE']}"}
+    ran = mpi.run(ranks, "one_wrong", settings={**settings, **pretended(ranks, "01")})
     ran.assert_right()

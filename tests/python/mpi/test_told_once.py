@@ -38,7 +38,7 @@ def test_unknown_names_and_missing_files_are_told_once(mpi: Mpi, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("setting", "served"),
-    [("PALMETTE_WAIT=poll", True), ("PALMETTE_NONSENSE=1", True), ("PALMETTE_GATHER=linear", False)],
+    [("PALMETTE_WAIT=poll", True), ("PALMETTE_NONSENSE=1", True), ("PALMETTE_FORCE=gather=linear", False)],
 )
 def test_settings_that_differ_between_ranks_are_named_once(mpi: Mpi, setting: str, served: bool) -> None:
     ran = mpi.run(4, "ends", "--set", setting, settings=HOSTS)

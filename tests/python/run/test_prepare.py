@@ -13,7 +13,7 @@ from palmette.run import Prepared, RunError, prepare
 Build = Callable[..., Path]
 Prepare = Callable[..., Prepared]
 GATHER = "by_topology:node=linear,leaf=k_nomial.4"
-VARIABLES = {"PALMETTE_GATHER": GATHER}
+VARIABLES = {"PALMETTE_FORCE": f"gather={GATHER}"}
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_hydra_gets_genv(ready: Prepare, build: Build, launchers: dict[str, str]
     app = str(build("app", needs=["libmpi.so.12"]))
     prepared = ready(launchers["hydra"], "-n", "4", app, "x")
     assert prepared.command == (
-        launchers["hydra"], "-genv", "PALMETTE_GATHER", GATHER, "-genv", "LD_PRELOAD", preloads(libraries),
+        launchers["hydra"], "-genv", "PALMETTE_FORCE", f"gather={GATHER}", "-genv", "LD_PRELOAD", preloads(libraries),
         "-n", "4", app, "x",
     )  # fmt: skip
     assert prepared.environment == {}
@@ -45,7 +45,7 @@ def test_open_mpi_gets_x_in_every_part(
     ready: Prepare, build: Build, launchers: dict[str, str], libraries: Path
 ) -> None:
     app = str(build("app", needs=["libmpi.so.40"]))
-    ours = ["-x", f"PALMETTE_GATHER={GATHER}", "-x", f"LD_PRELOAD={preloads(libraries, 'ompi')}"]
+    ours = ["-x", f"PALMETTE_FORCE=gather={GATHER}", "-x", f"LD_PRELOAD={preloads(libraries, 'ompi')}"]
     prepared = ready(launchers["prrte"], "-n", "1", app, ":", "-n", "2", app)
     assert list(prepared.command) == [launchers["prrte"], *ours, "-n", "1", app, ":", *ours, "-n", "2", app]
 
@@ -59,9 +59,9 @@ def test_srun_gets_export_and_values_with_commas_in_its_environment(
     assert list(prepared.command) == [launchers["srun"], f"--export=ALL,LD_PRELOAD={preload}", "-n4", app]
     assert prepared.environment == VARIABLES
     prepared = ready(launchers["srun"], "--export", "HOME,LD_PRELOAD=/x.so", "-n4", app)
-    assert prepared.command[1] == f"--export=HOME,PALMETTE_GATHER,LD_PRELOAD=/x.so:{preload}"
+    assert prepared.command[1] == f"--export=HOME,PALMETTE_FORCE,LD_PRELOAD=/x.so:{preload}"
     prepared = ready(launchers["srun"], "--export=NONE", app)
-    assert prepared.command[1] == f"--export=PALMETTE_GATHER,LD_PRELOAD={preload}"
+    assert prepared.command[1] == f"--export=PALMETTE_FORCE,LD_PRELOAD={preload}"
 
 
 def test_without_a_launcher_the_environment_does_it(ready: Prepare, build: Build, libraries: Path) -> None:
@@ -70,7 +70,7 @@ def test_without_a_launcher_the_environment_does_it(ready: Prepare, build: Build
     assert prepared.command == (app, "x")
     assert prepared.environment == {**VARIABLES, "LD_PRELOAD": preloads(libraries, "ompi")}
     assert prepared.launcher is None
-    assert prepared.shell_line().startswith("env PALMETTE_GATHER=")
+    assert prepared.shell_line().startswith("env PALMETTE_FORCE=gather=")
 
 
 def test_preloads_of_the_user_stay(ready: Prepare, build: Build, launchers: dict[str, str], libraries: Path) -> None:
@@ -102,9 +102,9 @@ def test_palmette_stands_before_a_profiler_that_replaces_mpi(ready: Prepare, bui
 
 def test_a_setting_that_the_line_gives_stays(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:
     app = str(build("app", needs=["libmpi.so.12"]))
-    prepared = ready(launchers["hydra"], "-genv", "PALMETTE_GATHER", "linear", app)
-    assert prepared.command.count("PALMETTE_GATHER") == 1
-    assert "linear" in prepared.command
+    prepared = ready(launchers["hydra"], "-genv", "PALMETTE_FORCE", "gather=linear", app)
+    assert prepared.command.count("PALMETTE_FORCE") == 1
+    assert "gather=linear" in prepared.command
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_address_sanitizer_is_told_not_to_insist(
     typed = ready(launchers["hydra"], "-genv", "ASAN_OPTIONS", "a=1", app)
     assert f"a=1:{flag}" in typed.command and typed.command.count("ASAN_OPTIONS") == 1
     slurm = ready(launchers["srun"], "--export=HOME,ASAN_OPTIONS=a=1", app)
-    assert slurm.command[1].startswith("--export=HOME,PALMETTE_GATHER,ASAN_OPTIONS,LD_PRELOAD=")
+    assert slurm.command[1].startswith("--export=HOME,PALMETTE_FORCE,ASAN_OPTIONS,LD_PRELOAD=")
     assert slurm.environment["ASAN_OPTIONS"] == f"a=1:{flag}"
 
 

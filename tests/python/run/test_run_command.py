@@ -65,8 +65,7 @@ def test_options_become_settings_with_absolute_paths(
         "PALMETTE_TABLE": str(tmp_path / "table.json"),
         "PALMETTE_REPORT": str(tmp_path / "out.json"),
         "PALMETTE_VERBOSE": "2",
-        "PALMETTE_GATHER": "linear",
-        "PALMETTE_ALLGATHER": "ring:segment=4096,order=rank",
+        "PALMETTE_FORCE": "gather=linear;allgather=ring:segment=4096,order=rank",
     }
 
 
@@ -82,11 +81,10 @@ def test_off_passes_all_calls_through(palmette: Call, app: str) -> None:
 def test_settings_of_the_environment_go_to_the_ranks_and_options_go_over_them(
     palmette: Call, app: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PALMETTE_SCATTER", "linear")
-    monkeypatch.setenv("PALMETTE_GATHER", "linear")
+    monkeypatch.setenv("PALMETTE_FORCE", "scatter=linear;gather=linear")
     monkeypatch.setenv("PALMETTE_LAB_BIN", "/x")
     found = environment(palmette("run", "--json", "--force", "gather=k_nomial", app))
-    assert found == {"PALMETTE_SCATTER": "linear", "PALMETTE_GATHER": "k_nomial"}
+    assert found == {"PALMETTE_FORCE": "scatter=linear;gather=k_nomial"}
 
 
 def test_options_of_the_program_are_its_own(palmette: Call, app: str) -> None:
@@ -114,7 +112,7 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         ([], "Missing argument"),
         (["--force", "gather", "app"], "--force gather: expected COLLECTIVE=SPEC"),
         (["--force", "sendrecv=linear", "app"], "--force 'sendrecv': no such collective; take one of gather"),
-        (["--force", "gather=ring", "app"], "PALMETTE_GATHER=ring: no such algorithm for gather; take one of linear"),
+        (["--force", "gather=ring", "app"], "=gather=ring: no such algorithm for gather; take one of linear"),
         (["--force", "reduce_scatter_block=bruck", "app"], "no such algorithm for reduce_scatter; take one of ring"),
         (["--topology", "/none.json", "app"], "/none.json: no such file"),
         (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),

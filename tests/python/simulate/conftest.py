@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.traffic import Traffic
+from palmette.settings import force
 from palmette.simulate import cluster, job, parameters, run, simgrid, watch
 from palmette.simulate.errors import SimulateError
 
@@ -78,7 +79,7 @@ def took(smpirun: str) -> Took:
         seats = job.make_job(bed, placement, None, background)
         more: dict[str, Any] = {"factoring": factoring}
         if algorithm:
-            more["environment"] = {f"PALMETTE_{collective.upper()}": algorithm}
+            more["environment"] = force(**{collective: algorithm})
         found = run.simulate(smpirun, seats, VALUES, contender, collective, sizes, **more)
         assert not found.trouble
         assert not any(found.wrong_ranks.values())

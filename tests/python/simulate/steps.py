@@ -11,6 +11,7 @@ import pytest
 from palmette import _core
 from palmette.record.findings import trace_files
 from palmette.record.reading import Job, read_job
+from palmette.settings import force
 from palmette.simulate import cluster, simgrid
 from palmette.simulate.job import make_job
 from palmette.simulate.parameters import Parameters
@@ -46,7 +47,7 @@ def record(
         "PALMETTE_TRACE": str(folder / "calls"), "PALMETTE_SIMULATED_PROGRAM": str(PROGRAM),
         "PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_SERVE_AFTER": "0",
         "PALMETTE_ENABLE": "1" if forced else "0",
-        **{f"PALMETTE_{name.upper()}": spec for name, spec in forced.items()},
+        **force(**forced),
     }  # fmt: skip
     configuration = simgrid.configuration(values, UNDERNEATH)
     ended = simgrid.start(smpirun, folder, ranks, PROGRAM, configuration, words, settings, cpu_limit_s=300)

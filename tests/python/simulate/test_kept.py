@@ -52,7 +52,7 @@ def test_what_was_simulated_is_found_again_and_nothing_else_is(tmp_path: Path) -
         ("arguments", ["--sizes", "9"]),
         ("program", "digest"),
         ("topology", "{}"),
-        ("environment", {"PALMETTE_GATHER": "linear"}),
+        ("environment", {"PALMETTE_FORCE": "gather=linear"}),
     ):
         assert store.find(asked(**{name: value}), 10) is None, name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from palmette.settings import force
 from palmette.simulate import cluster, job, limits, parameters, run
 
 VALUES = parameters.read()
@@ -34,7 +35,7 @@ def test_no_time_of_any_algorithm_or_rival_is_below_the_bound(collective: str, s
         assert all(bound_s > 1e-6 for bound_s in bounds.values())
         for name in ("", "mpich", *FORCED[collective]):
             own = name != "mpich"
-            environment = {f"PALMETTE_{collective.upper()}": name} if own and name else None
+            environment = force(**{collective: name}) if own and name else None
             contender = run.PALMETTE if own else name
             found = run.simulate(smpirun, seats, VALUES, contender, collective, SIZES, environment=environment)
             assert not found.trouble

@@ -27,7 +27,7 @@ def _has_simgrid() -> None:
 def recorded(palmette: Callable[..., Any], folder: Path, machine: str, *more: str) -> None:
     result = palmette(
         "simulate", "--machine", machine, "--collectives", "allreduce", "--sizes", "1K", "--rivals", "none",
-        "--env", "PALMETTE_ALLREDUCE=recursive_doubling", "--trace", folder, *more,
+        "--env", "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder, *more,
     )  # fmt: skip
     assert result.status == 0, result.err
 

@@ -28,7 +28,7 @@ def on(spec: str, placement: str = "block", ranks: int | None = None) -> job.Job
 
 def simulated(smpirun: str, seats: job.Job, algorithm: str, *sizes: int) -> run.Outcome:
     """An allreduce by this algorithm, its results compared; in place, too, where there are services."""
-    environment = {"PALMETTE_ALLREDUCE": algorithm}
+    environment = {"PALMETTE_FORCE": f"allreduce={algorithm}"}
     found = run.simulate(smpirun, seats, VALUES, run.PALMETTE, "allreduce", sizes, environment=environment)
     assert found.trouble == ""
     assert found.wrong_ranks == dict.fromkeys(sizes, 0)
@@ -129,7 +129,7 @@ def test_only_palmettes_allreduce_has_services(smpirun: str) -> None:
 
 def test_the_command_shows_a_plan_through_aggregators(smpirun: str, palmette: Call) -> None:
     asked = ("--machine", SWITCH, "--collectives", "allreduce", "--sizes", "256K", "--rivals", "mpich",
-             "--env", "PALMETTE_ALLREDUCE=in_network", "--json")  # fmt: skip
+             "--env", "PALMETTE_FORCE=allreduce=in_network", "--json")  # fmt: skip
     result = palmette("simulate", *asked)
     assert result.status == 0, result.err
     (cell,) = json.loads(result.out)["cells"]

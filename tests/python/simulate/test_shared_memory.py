@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from palmette.settings import force
 from palmette.simulate import cluster, job, limits, parameters, run
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.platform import platform_xml
@@ -26,7 +27,7 @@ def simulated(
 ) -> dict[int, float]:
     """The times by this algorithm, all of its results compared."""
     values = more.pop("values", VALUES)
-    environment = {f"PALMETTE_{collective.upper()}": algorithm}
+    environment = force(**{collective: algorithm})
     found = run.simulate(smpirun, seats, values, run.PALMETTE, collective, sizes, environment=environment, **more)
     assert found.trouble == ""
     assert found.wrong_ranks == dict.fromkeys(sizes, 0)
@@ -105,6 +106,6 @@ def test_where_parameters_have_no_shared_memory_it_cannot_be_asked_for(smpirun: 
 
 
 def test_shared_memory_can_be_left_out(smpirun: str) -> None:
-    environment = {"PALMETTE_SHARED": "0", "PALMETTE_BCAST": "shared"}
+    environment = {"PALMETTE_SHARED": "0", "PALMETTE_FORCE": "bcast=shared"}
     found = run.simulate(smpirun, on("1node:4core"), VALUES, run.PALMETTE, "bcast", [8], environment=environment)
     assert found.algorithms == {8: "mpi"}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.settings import BLOCKING
+from palmette.settings import force
 from palmette.simulate import cluster, job, kept, parameters, platform, run, simgrid
 from palmette.simulate.compare import Asked, compare
 
@@ -45,7 +46,7 @@ def test_most_collectives_are_served_and_not_left_to_the_mpi(smpirun: str) -> No
 
 
 def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
-    environment = {"PALMETTE_GATHER": "linear"}
+    environment = {"PALMETTE_FORCE": "gather=linear"}
     found = run.simulate(smpirun, on(), VALUES, run.PALMETTE, "gather", (64,), environment=environment)
     assert found.algorithms[64].startswith("linear")
 
@@ -61,7 +62,7 @@ def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
 def test_contents_that_nobody_compares_take_as_long_in_memory_that_all_ranks_share(
     collective: str, algorithm: str, size: int, smpirun: str
 ) -> None:
-    environment = {f"PALMETTE_{collective.upper()}": algorithm}
+    environment = force(**{collective: algorithm})
     own, folded = (
         run.simulate(
             smpirun, on(), VALUES, run.PALMETTE, collective, (64, size), checks=checks, environment=environment
@@ -169,10 +170,10 @@ def test_means_of_each_placement_stand_below_the_tables_and_in_json(smpirun: str
 
 def test_a_variable_forces_an_algorithm_and_only_palmettes_are_taken(smpirun: str, palmette: Call) -> None:
     asked = ("--machine", SMALL, "--collectives", "gather", "--sizes", "64", "--rivals", "none")
-    result = palmette("simulate", *asked, "--env", "PALMETTE_GATHER=linear", "--json")
+    result = palmette("simulate", *asked, "--env", "PALMETTE_FORCE=gather=linear", "--json")
     (cell,) = json.loads(result.out)["cells"]
     assert cell["algorithm"] == "linear"
-    assert "PALMETTE_GATHER" in cell["reason"]
+    assert "PALMETTE_FORCE" in cell["reason"]
     assert palmette("simulate", *asked, "--env", "HOME=/").status == 2
 
 

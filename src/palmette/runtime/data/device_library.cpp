@@ -49,7 +49,7 @@ void warn_of_device_memory(int rank) {
     std::fputs(
         "palmette: Level Zero, the driver library of Intel's GPUs, is loaded and data may lie in device memory, which "
         "palmette doesn't read: collectives are left to the MPI; if no buffer of theirs lies there, set "
-        "PALMETTE_DEVICE_CHECK=0\n",
+        "PALMETTE_DEVICE=off\n",
         stderr);
 }
 

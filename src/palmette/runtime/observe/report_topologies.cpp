@@ -111,7 +111,7 @@ std::string TopologyReport::page(bool exchanges) const {
         if (halo && !exchanges) continue;
         const Purpose& other = purposes[halo ? 1 : 0];
         std::snprintf(line.data(), line.size(),
-                      "ordered for %s; with PALMETTE_GRIDS=%s the busiest link carries %.3gx "
+                      "ordered for %s; with PALMETTE_REORDER=%s the busiest link carries %.3gx "
                       "less of %s",
                       purposes[halo ? 0 : 1].what, other.setting, row.most_other_gain, other.what);
         out += "      " + base::wrapped(line.data(), 6);

@@ -99,7 +99,7 @@ GridPurpose agreed_grid_purpose(MPI_Comm comm) {
         return Process::instance().settings().grids;
     if (least[0] == -least[1]) return static_cast<GridPurpose>(mine);
     Process::instance().report().note(
-        base::cat("info key ", key, " differs between the ranks of a communicator; PALMETTE_GRIDS counts there"));
+        base::cat("info key ", key, " differs between the ranks of a communicator; PALMETTE_REORDER counts there"));
     return Process::instance().settings().grids;
 }
 

@@ -1,4 +1,4 @@
-// What Cartesian communicators are for, and so which order of their ranks is good: PALMETTE_GRIDS and an info key.
+// What Cartesian communicators are for, and so which order of their ranks is good: PALMETTE_REORDER and an info key.
 #pragma once
 
 #include <mpi.h>

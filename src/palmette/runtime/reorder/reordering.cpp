@@ -33,7 +33,7 @@ bool Reordering::open(int reorder) {
         return false;
     }
     if (!Process::instance().settings().reorder) {
-        keep_order("PALMETTE_REORDER=0");
+        keep_order("PALMETTE_REORDER=off");
         return false;
     }
     before_blocking(comm_);

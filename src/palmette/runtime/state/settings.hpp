@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,14 +13,6 @@
 #include "palmette/topology/mapping/boxes.hpp"
 
 namespace palmette::runtime {
-
-/// The variable that forces a function's algorithm: PALMETTE_ALLREDUCE.
-inline std::string setting_of(select::Function function) {
-    std::string name = "PALMETTE_";
-    for (const char* c = select::name_of(function); *c; ++c)
-        name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
-    return name;
-}
 
 struct Settings {
     bool enable = true;
@@ -35,7 +26,7 @@ struct Settings {
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
     struct Forced {
         std::optional<select::Spec> algorithm;
-        std::string source;  ///< the setting's name
+        std::string source;  ///< PALMETTE_FORCE or palmette_force
     };
     std::array<std::optional<Forced>, select::all_function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
