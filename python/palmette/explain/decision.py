@@ -8,7 +8,6 @@ from math import isfinite
 from typing import TypedDict
 
 from palmette import _core, settings
-from palmette.plan.request import details_of
 
 _ANY = 2**31 - 1
 _ANY_BYTES = 2**63 - 1
@@ -101,45 +100,30 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
 
     Raises _core.Error, also for an unknown algorithm in a setting.
     """
-    if asked.size_bytes == 0 and asked.function != "barrier" and (forced or {}).get(asked.function) != "mpi":
-        return Decision(asked, table_name, NONE, "nothing to move", None, None, [])
+    taken = (forced or {}).get(asked.function)
+    setting = f"{settings.FORCE}={asked.function}"
+    if taken not in (None, "mpi"):
+        _check(asked, taken, setting)
+    route = table.route(
+        asked.function, asked.job, asked.root, asked.size_bytes, **_details(asked),
+        forced=taken, reproducible=asked.reproducible, aggregators=asked.aggregators,
+    )  # fmt: skip
+    if route.algorithm == NONE:
+        return Decision(asked, table_name, NONE, route.reason, None, None, [])
+    algorithm = route.algorithm or "mpi"
+    if not taken and asked.reproducible and _core.is_reduction(_core.collective_of(asked.function)):
+        return Decision(asked, table_name, algorithm, route.reason, REPRODUCIBLE, None, [])
     checks = check_rows(asked, table)
-    choice = table.choose(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     row = next((check for check in checks if not check.why_not), None)
     before = [check for check in checks if check.why_not]
-    taken = (forced or {}).get(asked.function)
-    named = (choice.algorithm or "").partition(":")[0] == "in_network"
-    if not taken and not named and (through := _through_aggregators(asked)) is not None:
-        return Decision(
-            asked, table_name, through.algorithm or "mpi", through.reason, None, row, before, by_aggregators=True
-        )
-    if not taken and asked.reproducible and _core.is_reduction(_core.collective_of(asked.function)):
-        return _reproducible(asked, table_name)
-    if not taken:
-        algorithm = choice.algorithm or "mpi"
-        return Decision(asked, table_name, algorithm, choice.reason, None, row, before, on_trial=choice.on_trial)
-    setting = f"{settings.FORCE}={asked.function}"
-    why_not = _why_not(asked, taken, setting) if taken != "mpi" else None
-    if why_not is not None:
-        return Decision(asked, table_name, "mpi", why_not, setting, row, before, taken)
-    return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
-
-
-def _reproducible(asked: Asked, table_name: str) -> Decision:
-    """Return the decision of a reduction whose bits must depend on nothing but its ranks and its data."""
-    collective = _core.collective_of(asked.function)
-    ranked = _core.rank_by_model(
-        asked.planned_job, collective, asked.root, asked.size_bytes, **details_of(collective, ordered=asked.ordered)
-    )
-    reason = "PALMETTE_REPRODUCIBLE: the same for any placement"
-    return Decision(asked, table_name, ranked[0][0] if ranked else "mpi", reason, REPRODUCIBLE, None, [])
-
-
-def _through_aggregators(asked: Asked) -> _core.Choice | None:
-    serves = asked.aggregators and asked.blocking and not asked.ordered and not asked.reproducible
-    if asked.function != "allreduce" or not serves:
-        return None
-    return _core.through_aggregators(asked.job, asked.size_bytes)
+    if taken:
+        reason = route.reason if route.refused else f"forced by {setting}"
+        return Decision(asked, table_name, algorithm, reason, setting, row, before, route.refused)
+    return Decision(
+        asked, table_name, algorithm, route.reason, None, row, before,
+        by_aggregators=route.aggregates and (row is None or not row.algorithm.startswith("in_network")),
+        on_trial=route.on_trial and not route.aggregates,
+    )  # fmt: skip
 
 
 def switched_off(asked: Asked, table_name: str) -> Decision:
@@ -147,11 +131,11 @@ def switched_off(asked: Asked, table_name: str) -> Decision:
     return Decision(asked, table_name, "mpi", f"switched off by {OFF}=0", OFF, None, [])
 
 
-def _why_not(asked: Asked, spec: str, setting: str) -> str | None:
+def _check(asked: Asked, spec: str, setting: str) -> None:
+    """Raise _core.Error for an algorithm that there isn't, or keys that it doesn't have."""
     collective = _core.collective_of(asked.function)
-    details = details_of(collective, ordered=asked.ordered, shared_memory=asked.may_share)
     try:
-        return _core.refusal(asked.planned_job, collective, spec, asked.root, asked.size_bytes, **details)
+        _core.refusal(asked.planned_job, collective, spec, asked.root, max(asked.size_bytes, 1))
     except _core.Error as error:
         raise _core.Error(f"{setting}={spec}: {error}") from None
 

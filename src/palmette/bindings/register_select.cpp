@@ -9,9 +9,9 @@
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/json_object.hpp"
 #include "palmette/bindings/register.hpp"
+#include "palmette/select/route.hpp"
 #include "palmette/select/row_match.hpp"
 #include "palmette/select/table.hpp"
-#include "palmette/select/through_aggregators.hpp"
 #include "palmette/select/verdict.hpp"
 
 namespace palmette::bindings {
@@ -51,9 +51,59 @@ Asked asked(const Job& job, std::string_view function, std::int32_t root, std::i
     return out;
 }
 
+/// The route of a call, as a run chooses it where ranks of a node read each other's memory.
+select::Route route_of(const Table& table, std::string_view function, const Job& job, std::int32_t root,
+                       std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
+                       bool shared_memory, bool compared, const std::optional<std::string>& forced, bool reproducible,
+                       bool aggregators) {
+    const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking, ordered,
+                          shared_memory, compared);
+    std::optional<select::Forced> demand;
+    if (forced)
+        demand = {*forced == "mpi" ? std::nullopt : std::optional(collectives::Spec::parse(*forced)), "PALMETTE_FORCE"};
+    const Job in_rank_order = job.in_rank_order();
+    const topology::Partition& nodes = job.nodes().groups;
+    select::PlanKey key{
+        .function = a.function, .blocking = blocking, .ordered = ordered, .root = root, .block_bytes = block_bytes};
+    key.known = aggregators;
+    return select::choose_route(key, {.table = table,
+                                      .job = job,
+                                      .in_rank_order = in_rank_order,
+                                      .scattered = select::is_scattered(job),
+                                      .forced = demand ? &*demand : nullptr,
+                                      .reproducible = reproducible,
+                                      .most_tags = INT64_MAX,
+                                      .node_memory = {.usable = shared_memory && nodes.count() < nodes.size(),
+                                                      .is_set_up = true,
+                                                      .single_copy = true,
+                                                      .pays_from = INT64_MAX,
+                                                      .ring_bytes = INT64_MAX},
+                                      .around = a.surroundings});
+}
+
 }  // namespace
 
 void register_select(nb::module_& m) {
+    nb::class_<select::Route>(m, "Route", "Who carries a call out, by which algorithm and why.")
+        .def_prop_ro(
+            "algorithm",
+            [](const select::Route& self) {
+                const bool left = self.left != select::Route::Left::no;
+                return left ? std::nullopt : std::optional(self.algorithm);
+            },
+            "None: the MPI's own; 'none': nothing has to move.")
+        .def_ro("reason", &select::Route::reason)
+        .def_prop_ro(
+            "refused",
+            [](const select::Route& self) {
+                return self.left == select::Route::Left::precondition ? std::optional(self.candidate) : std::nullopt;
+            },
+            "The algorithm that was chosen and can't serve the call; None: it can.")
+        .def_prop_ro(
+            "on_trial", [](const select::Route& self) { return select::is_on_trial(self.basis); },
+            "The model's: blocking calls are the MPI's until comparing them shows that it is faster.")
+        .def_ro("aggregates", &select::Route::aggregates, "Aggregators combine.");
+
     nb::class_<Choice>(m, "Choice", "The choice of a table, with its reason.")
         .def_prop_ro(
             "algorithm", [](const Choice& self) { return text_of(self.algorithm); }, "None: the MPI's own.")
@@ -133,6 +183,12 @@ void register_select(nb::module_& m) {
             "may share memory, in blocking calls; compared: these are compared with the MPI's own, so that the model "
             "may "
             "choose from assumed costs. Raises Error.")
+        .def("route", &route_of, "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "",
+             "oversubscribed"_a = false, "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
+             "compared"_a = false, "forced"_a = nb::none(), "reproducible"_a = false, "aggregators"_a = false,
+             "Who carries a call out in a run, with the arguments of `choose`; forced: an algorithm, or mpi; "
+             "reproducible: as PALMETTE_REPRODUCIBLE; aggregators: those of the job are in service, and the operation "
+             "is predefined. Raises Error.")
         .def(
             "match_rows",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
@@ -150,15 +206,6 @@ void register_select(nb::module_& m) {
             "(row, why it doesn't match, whether that depends on link latency or load, which a measurement may change) "
             "for the function's rows in order, up to the one that decides, whose text is empty. Raises Error.");
 
-    m.def(
-        "through_aggregators",
-        [](const Job& job, std::int64_t block_bytes) {
-            const plan::Request request{plan::Collective::allreduce, plan::Rank{0}, block_bytes, 1, false, false};
-            return select::through_aggregators(job, request);
-        },
-        "job"_a, "block_bytes"_a,
-        "What an allreduce takes where the job's aggregators are in service; None: what it takes without them. The "
-        "operation is predefined and commutative, the call blocking.");
     m.def(
         "collective_of",
         [](std::string_view function) {

@@ -42,8 +42,8 @@ TEST(Communicator, makes_a_plan_once_for_each_key) {
     one.force(Function::bcast, "by_topology");
     CachedPlan& first = one.plan(Function::bcast, 1024);
     EXPECT_FALSE(first.refusal);
-    EXPECT_EQ(first.algorithm, "by_topology");
-    EXPECT_EQ(first.reason, "forced by a test");
+    EXPECT_EQ(first.route.algorithm, "by_topology");
+    EXPECT_EQ(first.route.reason, "forced by a test");
     EXPECT_FALSE(first.bound.steps.empty());
     CachedPlan& other = one.plan(Function::bcast, 1024, 5);
     EXPECT_NE(&first, &other);
@@ -72,7 +72,7 @@ TEST(Communicator, leaves_a_call_to_the_mpi_whose_algorithm_refuses_the_job) {
     CachedPlan& refused = odd.plan(Function::allgather, 64);
     ASSERT_TRUE(refused.refusal);
     EXPECT_EQ(*refused.refusal, Refusal::precondition);
-    EXPECT_NE(refused.reason, "");
+    EXPECT_NE(refused.route.reason, "");
 }
 
 TEST(Communicator, binds_every_remote_step_to_a_transport_that_carries_it) {

@@ -13,6 +13,7 @@ import pytest
 from palmette import _core
 from palmette.explain.decision import Asked, decide
 from palmette.mpi.abi import LIBRARIES
+from palmette.tune.candidates import sizes_unknown
 from palmette.tune.results import Cell, CellResult, Measured
 from palmette.tune.store import TuneJob, open_tunings
 
@@ -103,13 +104,14 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
     jobs = [_core.Job(_core.Machine.synthetic(spec), form) for spec in specs for form in ("block", "random:3")]
     functions = sorted({row.function for row in table.rows})
     for _ in range(1500):
+        function, size = draw.choice(functions), draw.choice((1, 4, 8, 300, 5000, 70000, 1 << 21))
         asked = Asked(
-            draw.choice(functions), draw.choice((-1, 4, 8, 300, 5000, 70000, 1 << 21)), 0, draw.choice(jobs),
+            function, 0 if function == "barrier" else -1 if sizes_unknown(function) else size, 0, draw.choice(jobs),
             draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7,
             draw.random() < 0.3,
             draw.random() < 0.7,
         )  # fmt: skip
-        # As Communicator::fill asks: what is combined in the order of ranks is planned for ranks of which nothing is
+        # As select::choose_route asks: what is combined in the order of ranks is planned for ranks of which nothing is
         # known.
         by_rank = (
             asked.ordered

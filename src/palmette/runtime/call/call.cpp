@@ -51,7 +51,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
 
 void Call::bypass_until_due(const Work& work, MPI_Op op) const {
     constexpr std::int64_t fewest = 8;  // below, opening it takes as long
-    Comparison* const comparison = work.plan->comparison;
+    Comparison* const comparison = work.plan->tally.comparison;
     if (!comparison || !comparison->mpi_meanwhile() || comparison->calls_to_next() < fewest || !may_bypass()) return;
     if (select::sizes_unknown(function_) || (block_.count == 0 && function_ != select::Function::barrier)) return;
     // The handle of a program's own operation may be reused for another one.
@@ -63,17 +63,19 @@ void Call::bypass_until_due(const Work& work, MPI_Op op) const {
 
 bool Call::take(Work& work, CachedPlan& plan, std::int64_t row_bytes) {
     work.plan = &plan;
-    if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
+    if (plan.tally.comparison && plan.tally.comparison->lost() && !plan.refusal) [[unlikely]]
         state_->replace_lost(plan, state_->settings(process_.settings()));
     if (!plan.refusal) {
-        if (!plan.served) {
-            plan.served = &process_.report().served_row(function_, row_bytes, plan.algorithm, plan.reason, blocking_);
+        if (!plan.tally.served) {
+            plan.tally.served =
+                &process_.report().served_row(function_, row_bytes, plan.route.algorithm, plan.route.reason, blocking_);
             if (Observer* observer = process_.observers().of_calls()) observer->plan_made(*state_, plan);
         }
         return true;
     }
-    if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);
-    plan.refused->calls.add(rank() == 0);
+    if (!plan.tally.refused)
+        plan.tally.refused = &process_.report().refused_row(function_, *plan.refusal, plan.route.reason);
+    plan.tally.refused->calls.add(rank() == 0);
     return false;
 }
 
@@ -103,7 +105,7 @@ std::optional<int> Call::run(Work& work) {
 }
 
 int Call::close(const Work& work, int code, double begin_s) {
-    work.plan->served->calls.add(rank() == 0);
+    work.plan->tally.served->calls.add(rank() == 0);
     if (Observer* observer = process_.observers().of_calls())
         observer->call_ended({work, work.state, work.plan, work.plan->key.function, begin_s, PMPI_Wtime(), code});
     const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;

@@ -45,9 +45,9 @@ int take_error() {
 
 bool may_run_in_background(Call& call, Task& task) {
     const CachedPlan& plan = *task.work.plan;
-    if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
-    const auto tags = call.state().tags.take(plan.tags);
-    if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
+    if (plan.route.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
+    const auto tags = call.state().tags.take(plan.route.tags);
+    if (!tags) return call.refuse(Refusal::too_many_tags, plan.route.algorithm);
     task.tags = *tags;
     return true;
 }

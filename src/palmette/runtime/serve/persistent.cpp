@@ -60,10 +60,10 @@ void make_ready(const CallArguments& arguments) {
 
 bool may_be_persistent(Call& call, Task& task) {
     const CachedPlan& plan = *task.work.plan;
-    if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
+    if (plan.route.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
     // Ranks may start several in any order, so each has tags of its own for good.
-    const auto tags = call.state().tags.keep(plan.tags);
-    if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
+    const auto tags = call.state().tags.keep(plan.route.tags);
+    if (!tags) return call.refuse(Refusal::too_many_tags, plan.route.algorithm);
     task.tags = *tags;
     // Ranks that start it later would wait for this rank, which has nothing to start. Its tags stay reserved, so that
     // those of the next operation are the same on all ranks.

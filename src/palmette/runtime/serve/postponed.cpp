@@ -42,7 +42,7 @@ class Postponed {
         int code = MPI_SUCCESS;
         const auto made = run_prepared(call_, work_);
         if (CachedPlan* const plan = take_measured(); !made && plan)
-            plan->comparison->time([] { return MPI_ERR_OTHER; }, code);
+            plan->tally.comparison->time([] { return MPI_ERR_OTHER; }, code);
         drop();
     }
     /// By what all ranks know of a call, which may be the length of a block, too: one of the sides has it.

@@ -59,7 +59,7 @@ std::optional<int> serve(const CallArguments& arguments) {
 }
 
 std::optional<int> run_prepared(Call& call, Work& work) {
-    Comparison* const comparison = work.plan->comparison;
+    Comparison* const comparison = work.plan->tally.comparison;
     if (!comparison) return call.run(work);
     if (!comparison->due(work.send.total() + work.recv.total())) [[likely]] {
         if (!comparison->mpi_meanwhile()) [[likely]]

@@ -29,7 +29,7 @@ void compared(MPI_Comm comm, CachedPlan& plan);
 template <class Run>
 int measure_mpi(MPI_Comm comm, CachedPlan& plan, Run run) {
     int code = MPI_SUCCESS;
-    if (plan.comparison->time(run, code)) compared(comm, plan);
+    if (plan.tally.comparison->time(run, code)) compared(comm, plan);
     return code;
 }
 

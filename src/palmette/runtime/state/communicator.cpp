@@ -7,8 +7,6 @@
 #include <bit>
 
 #include "palmette/base/error.hpp"
-#include "palmette/base/text.hpp"
-#include "palmette/base/units.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/device/loaded.hpp"
@@ -21,8 +19,6 @@
 #include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
-#include "palmette/select/by_model.hpp"
-#include "palmette/select/through_aggregators.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -30,36 +26,15 @@ namespace {
 using plan::Collective;
 using select::Function;
 
-/// Upper bound of the bytes that a rank exposes in one operation, from what all ranks know.
-std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_t bytes) {
-    switch (collective) {
-        case Collective::gather:
-        case Collective::scatter:
-        case Collective::allgather:
-        case Collective::reduce_scatter:
-        case Collective::alltoall:
-            return 2 * ranks * (bytes + 64) + 4096;
-        case Collective::barrier:
-            return 0;
+Refusal refusal_of(select::Route::Left left) {
+    switch (left) {
+        case select::Route::Left::precondition:
+            return Refusal::precondition;
+        case select::Route::Left::too_many_tags:
+            return Refusal::too_many_tags;
         default:
-            return 2 * bytes + 8192;
+            return Refusal::chosen;
     }
-}
-
-std::string phrase_of(std::int64_t from, std::int64_t to) {
-    if (from <= 1) return "up to " + base::format_size(to);
-    if (to == INT64_MAX) return "from " + base::format_size(from) + " on";
-    return base::cat(base::format_size(from), " to ", base::format_size(to));
-}
-
-/// Why all calls of a function are left to the MPI: the reasons of the rows that match their sizes.
-std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
-    std::string out;
-    for (const select::Table::Range& range : ranges) {
-        const std::string reason = table.reason_of(range.row);
-        if (out.find(reason) == std::string::npos) out += (out.empty() ? "" : "; ") + reason;
-    }
-    return out.empty() ? "no table row fits" : out;
 }
 
 }  // namespace
@@ -208,181 +183,107 @@ bool Communicator::ranks_read_each_other() {
     return *ranks_read_each_other_;
 }
 
-select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) {
-    if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
-        return {forced->algorithm, "forced by " + forced->source, select::Basis::demand};
-    if (settings.reproducible && plan::is_reduction(plan.collective)) {
-        // Neither measured times nor the placement may decide: the job in rank order has no topology and no costs.
-        if (auto best = select::best_by_model(*plan.job, request))
-            return {std::move(best->spec), "PALMETTE_REPRODUCIBLE: the same for any placement", select::Basis::demand};
-        return {std::nullopt, "PALMETTE_REPRODUCIBLE: no algorithm can serve", select::Basis::demand};
+select::RouteContext Communicator::route_context(const PlanKey& key, const Settings& settings,
+                                                 const std::vector<std::string>& lost, select::Plays& plays) {
+    const CallKind kind = kind_of(key);
+    plays = [this, kind](const topology::Job& job, const plan::Request& asked,
+                         const std::vector<select::Spec>& candidates) { return play(kind, job, asked, candidates); };
+    select::NodeMemory memory{.usable = can_share(settings), .ring_bytes = ring_bytes()};
+    if (sharing_) {
+        memory.is_set_up = true;
+        memory.single_copy = sharing_->single_copy;
+        memory.pays_from = sharing_->single_copy_pays_from;
+        memory.owners_always_map = settings.device_path == Settings::DevicePath::ipc;
     }
-    const std::vector<std::string> lost = verdicts_->lost(kind_of(plan.key));
-    const select::Plays plays = [&](const topology::Job& job, const plan::Request& asked,
-                                    const std::vector<select::Spec>& candidates) {
-        return play(kind_of(plan.key), job, asked, candidates);
-    };
-    const select::Surroundings around{settings.mpi,
-                                      settings.oversubscribed,
-                                      plan.key.blocking,
-                                      may_guess(plan.key, settings),
-                                      &lost,
-                                      plays_ && plan.key.blocking ? &plays : nullptr};
-    if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
-        // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
-        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request, around);
-        choice.reason =
-            base::cat("counts repeat, at most ", base::format_size(request.block_bytes), ": ", choice.reason);
-        return choice;
-    }
-    const bool aggregates = may_aggregate(plan, request, settings);
-    std::optional<topology::Job> without;
-    if (!aggregates && !plan.job->aggregators().empty()) without.emplace(*plan.job).drop_aggregators();
-    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request, around);
-    // A tuned table may have a row for them.
-    const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
-    if (aggregates && !decided)
-        if (const auto better = select::through_aggregators(*plan.job, request))
-            if (collectives::tag_limit(*plan.job, request, *better->algorithm) < tags.for_blocking()) return *better;
-    return choice;
+    return {.table = settings.table,
+            .job = job_,
+            .in_rank_order = in_rank_order_,
+            .scattered = scattered_,
+            .forced = settings.forced_for(key.function),
+            .reproducible = settings.reproducible,
+            .most_tags = tags.for_blocking(),
+            .node_memory = memory,
+            .around = {settings.mpi, settings.oversubscribed, key.blocking, may_guess(key, settings), &lost,
+                       plays_ && key.blocking ? &plays : nullptr}};
 }
 
-bool Communicator::may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const {
-    return !plan.job->aggregators().empty() && plan.key.function == Function::allreduce && plan.key.blocking &&
-           !request.ordered && plan.key.known && !settings.reproducible;
+select::Route Communicator::choose_route(const PlanKey& key, const Settings& settings) {
+    const std::vector<std::string> lost = verdicts_->lost(kind_of(key));
+    select::Plays plays;
+    return select::choose_route(key, route_context(key, settings, lost, plays));
+}
+
+select::Route Communicator::agreed_route(const PlanKey& key, const Settings& settings) {
+    select::Route route = choose_route(key, settings);
+    if (route.basis == select::Basis::assumptions && may_probe_) {
+        probe();
+        route = choose_route(key, settings);
+    }
+    if (route.needs_node_memory) {
+        set_up_sharing();
+        route = choose_route(key, settings);
+    }
+    return route;
 }
 
 bool Communicator::aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings) {
-    const std::size_t level = collectives::network_level(*plan.job, spec);
+    const topology::Job& job = *plan.route.job;
+    const std::size_t level = collectives::network_level(job, spec);
     const auto known = std::find_if(aggregations_.begin(), aggregations_.end(),
                                     [&](const auto& one) { return one->level() == level; });
     if (known != aggregations_.end()) {
-        plan.aggregation = known->get();
+        plan.aggregates.with = known->get();
         return true;
     }
     std::unique_ptr<Groups> groups;
-    if (collectives::switches_reduce(*plan.job))
-        groups = std::make_unique<SwitchGroups>(shadow_comm_, *plan.job, rank_, level, settings.sharp);
+    if (collectives::switches_reduce(job))
+        groups = std::make_unique<SwitchGroups>(shadow_comm_, job, rank_, level, settings.sharp);
     else
-        groups = std::make_unique<DaemonGroups>(shadow_comm_, *plan.job, rank_, level, settings.aggregator_token);
-    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, *plan.job, rank_, level, std::move(groups)));
-    plan.aggregation = aggregations_.back().get();
-    return plan.aggregation->join(plan.bound);
+        groups = std::make_unique<DaemonGroups>(shadow_comm_, job, rank_, level, settings.aggregator_token);
+    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, job, rank_, level, std::move(groups)));
+    plan.aggregates.with = aggregations_.back().get();
+    return plan.aggregates.with->join(plan.bound);
 }
 
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const PlanKey& key = plan.key;
-    plan.collective = select::collective_of(key.function);
-    // Reductions that combine in the order of ranks, or must not depend on the placement, are planned for ranks in
-    // their own order.
-    const bool reduces = plan::is_reduction(plan.collective);
-    const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
-    plan.job = by_rank ? &in_rank_order_ : &job_;
-    const auto& forced = settings.forced[static_cast<std::size_t>(key.function)];
-    if (key.block_bytes == 0 && plan.collective != plan::Collective::barrier && (!forced || forced->algorithm)) {
-        // No message either: MPI guarantees no more than a check of the arguments.
-        plan.algorithm = "none";
-        plan.reason = "nothing to move";
-        plan.tags = 1;
+    plan.route = agreed_route(key, settings);
+    const select::Route& route = plan.route;
+    if (route.left != select::Route::Left::no) {
+        plan.refusal = refusal_of(route.left);
         return;
     }
-    plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
-                          key.element_bytes, key.ordered,          false};
-    const bool lengths_only_similar = select::sizes_unknown(key.function) && key.block_bytes >= 0;  // counts repeat
-    request.shared_memory = key.blocking && !by_rank && !lengths_only_similar && can_share(settings);
-    // Only uniform calls can be cut in batches.
-    if (!select::sizes_alike(key.function) && key.block_bytes >= 0)
-        request.shared_memory =
-            request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
+    if (!route.spec) return;  // nothing to move
     try {
-        select::Choice choice = choose(plan, request, settings);
-        if (choice.basis == select::Basis::assumptions && may_probe_) {
-            probe();
-            choice = choose(plan, request, settings);
-        }
-        const auto uses_node_memory = [&](const select::Spec& spec) {
-            return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
-        };
-        if (request.shared_memory && choice.algorithm && uses_node_memory(*choice.algorithm)) {
-            set_up_sharing();
-            // Blocks of unknown length may exceed the shared memory: those must be read in place (single copy).
-            if (!sharing_->works || (key.block_bytes < 0 && !sharing_->single_copy)) {
-                request.shared_memory = false;
-                choice = choose(plan, request, settings);
-            }
-        }
-        plan.reason = choice.reason;
-        if (!choice.algorithm) {
-            plan.refusal = Refusal::chosen;
-            return;
-        }
-        select::Spec& spec = *choice.algorithm;
-        plan.candidate = spec.text();
-        plan.on_trial = select::is_on_trial(choice.basis);
-        const bool lengths_known = key.block_bytes >= 0;
-        plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
-        request.shared_memory = plan.shares;
-        // Blocks that are copied into shared memory can't be opened on a device. Where the system lets nobody read them
-        // in place, their owners copy them.
-        const bool on_device = settings.device_path == Settings::DevicePath::ipc;
-        if (plan.shares && (sharing_->single_copy || on_device)) {
-            const std::int64_t pays_from = on_device ? 1 : sharing_->single_copy_pays_from;
-            if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
-                spec.options.emplace_back("single", base::format_size(pays_from));
-            if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
-            // Shorter ones must all fit in the ring.
-            if (!lengths_known)
-                plan.single_copy_from =
-                    std::min({plan.single_copy_from, pays_from, ring_bytes() / (2 * plan.job->size()) / 64 * 64});
-        }
-        plan.algorithm = spec.text();
-        const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
-        plan.relays = row.relays;
-        if (const auto reason = row.refuse(*plan.job, request, spec)) {
-            plan.refusal = Refusal::precondition;
-            plan.reason = *reason;
-            return;
-        }
-        const bool aggregates = collectives::uses_aggregators(request.collective, spec);
-        if (aggregates && !may_aggregate(plan, request, settings)) {
-            plan.refusal = Refusal::precondition;
-            plan.reason = "aggregators serve blocking calls of predefined operations";
-            return;
-        }
-        plan.tags = collectives::tag_limit(*plan.job, request, spec) + (aggregates ? 1 : 0);
-        if (plan.tags > tags.for_blocking()) {
-            plan.refusal = Refusal::too_many_tags;
-            plan.reason = plan.algorithm;
-            return;
-        }
         plan.buffered_sends = buffered_sends_of(plan, settings);
-        plan.comparison = comparison_of(plan, settings);
-        if (select::sizes_alike(key.function)) {
-            bind_uniform(plan, request, spec);
-            const bool joins = aggregates && simulated_services == 0;
-            if (joins && !aggregate(plan, spec, settings) && !forced) {
-                // They weren't there from the start: the plan is chosen as if they didn't exist.
-                const std::string why = plan.aggregation->why();
-                const PlanKey copy = key;
-                plan = CachedPlan();
-                plan.key = copy;
-                aggregations_.clear();
-                job_.drop_aggregators(collectives::switches_reduce(job_) ? topology::Aggregator::Kind::sharp
-                                                                         : topology::Aggregator::Kind::daemon);
-                fill(plan, settings);
-                plan.reason += base::cat("; aggregators: ", why);
-                return;
-            }
-        } else {
-            plan.program = row.make(*plan.job, plan::Rank{rank_}, request, spec);
+        plan.tally.comparison = comparison_of(plan, settings);
+        if (!select::sizes_alike(key.function)) {
+            const auto& row = collectives::algorithm_named(route.request.collective, route.spec->name);
+            plan.program = row.make(*route.job, plan::Rank{rank_}, route.request, *route.spec);
+            return;
         }
+        bind_uniform(plan);
+        const bool joins = route.aggregates && simulated_services == 0;
+        if (!joins || aggregate(plan, *route.spec, settings) || settings.forced_for(key.function)) return;
+        // They weren't there from the start: the plan is chosen as if they didn't exist.
+        const std::string why = plan.aggregates.with->why();
+        const PlanKey copy = key;
+        plan = CachedPlan();
+        plan.key = copy;
+        aggregations_.clear();
+        job_.drop_aggregators(collectives::switches_reduce(job_) ? topology::Aggregator::Kind::sharp
+                                                                 : topology::Aggregator::Kind::daemon);
+        fill(plan, settings);
+        plan.route.reason += base::cat("; aggregators: ", why);
     } catch (const base::Error& error) {
         plan.refusal = Refusal::precondition;
-        plan.reason = error.what();
+        plan.route.reason = error.what();
     }
 }
 
-void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec) {
+void Communicator::bind_uniform(CachedPlan& plan) {
+    const plan::Request& request = plan.route.request;
+    const select::Spec& spec = *plan.route.spec;
     const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
     const auto bound_for = [&](std::int64_t bytes, const select::Spec& with) {
         plan::Request part = request;
@@ -391,43 +292,45 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         layout.uniform_bytes = bytes;
         layout.stride = request.block_bytes;
         layout.element_bytes = request.element_bytes;
-        layout.by_address_from = plan.single_copy_from;
+        layout.by_address_from = plan.route.single_copy_from;
         layout.transports = &executor_.transports();
 #if defined(PALMETTE_ABI_SMPI)
-        const plan::Program program = simulated_program(row, *plan.job, plan::Rank{rank_}, part, with);
+        const plan::Program program = simulated_program(row, *plan.route.job, plan::Rank{rank_}, part, with);
 #else
-        const plan::Program program = row.make(*plan.job, plan::Rank{rank_}, part, with);
+        const plan::Program program = row.make(*plan.route.job, plan::Rank{rank_}, part, with);
 #endif
-        BoundProgram bound = bind(request.collective, program, *plan.job, layout);
-        if (simulated_services == 0) add_agreement(bound, plan.job->size(), MpiExecutor::aggregation_index);
+        BoundProgram bound = bind(request.collective, program, *plan.route.job, layout);
+        if (simulated_services == 0) add_agreement(bound, plan.route.job->size(), MpiExecutor::aggregation_index);
         return bound;
     };
     const std::int64_t ring = ring_bytes();
     const bool alone = spec.name == "shared";
     // A leader exposes what it forwards for its whole node.
     const std::int64_t forwarded =
-        request.collective == Collective::alltoall && !alone ? plan.job->nodes().groups.largest() : 1;
-    const std::int64_t exposed = forwarded * most_exposed(request.collective, plan.job->size(), request.block_bytes);
+        request.collective == Collective::alltoall && !alone ? plan.route.job->nodes().groups.largest() : 1;
+    const std::int64_t exposed =
+        forwarded * select::most_exposed(request.collective, plan.route.job->size(), request.block_bytes);
     const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
     // What is read in place needs no capacity in shared memory, whole or in chunks.
-    const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
-    if (plan.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
+    const bool all_by_address = alone && request.block_bytes / plan.route.job->size() >= plan.route.single_copy_from;
+    if (plan.route.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
         const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
         const auto part = static_cast<std::int64_t>(static_cast<double>(request.block_bytes) *
                                                     static_cast<double>(target) / static_cast<double>(exposed));
         const std::int64_t even = part / unit * unit / 64 * 64;
-        plan.batch_bytes = std::max(even >= unit && even % unit == 0 ? even : part / unit * unit, unit);
-        if (plan.batch_bytes >= request.block_bytes) plan.batch_bytes = 0;
+        plan.batches.bytes = std::max(even >= unit && even % unit == 0 ? even : part / unit * unit, unit);
+        if (plan.batches.bytes >= request.block_bytes) plan.batches.bytes = 0;
     }
-    if (plan.batch_bytes == 0) {
+    if (plan.batches.bytes == 0) {
         plan.bound = bound_for(request.block_bytes, spec);
-        plan.bound.agreement_tag = static_cast<std::int32_t>(plan.tags - 1);
+        plan.bound.agreement_tag = static_cast<std::int32_t>(plan.route.tags - 1);
         if (plan.bound.channels > 0)
-            plan.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
+            plan.aggregates.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
         return;
     }
-    plan.bound = bound_for(plan.batch_bytes, spec);
-    if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest, spec);
+    plan.bound = bound_for(plan.batches.bytes, spec);
+    if (const std::int64_t rest = request.block_bytes % plan.batches.bytes; rest > 0)
+        plan.batches.tail = bound_for(rest, spec);
 }
 
 Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job, const Settings& settings,
@@ -437,33 +340,23 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
     for (std::size_t f = 0; f < select::all_function_count; ++f)
         for (const bool blocking : {false, true}) {
             const auto function = static_cast<Function>(f);
-            const auto& forced = settings.forced[f];
-            // Reductions may be planned for another order of ranks, on which other rows match.
-            if (!forced && plan::is_reduction(select::collective_of(function)) && (scattered || settings.reproducible))
-                continue;
-            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking, blocking};
-            const std::size_t b = blocking ? 1 : 0;
-            if (forced) {
-                if (!forced->algorithm)
-                    out.always[f][b] = &report.refused_row(function, Refusal::chosen, "forced by " + forced->source);
-                continue;
-            }
-            if (select::is_neighbourhood(function)) continue;
-            // Aggregators may serve what the table leaves to the MPI.
-            if (function == Function::allreduce && blocking && !job.aggregators().empty()) continue;
-            const auto ranges = settings.table.mpi_ranges(function, job, around);
-            const std::size_t irregular = irregular_index(function);
-            const bool repeats = blocking && irregular < out.repeats.size() && job.nodes().groups.count() > 1 &&
-                                 !settings.table.always_mpi(Function::alltoall, job, around);
-            if (repeats) out.repeats[irregular] = true;
-            if (settings.table.always_mpi(function, job, around))
-                (repeats ? out.until_agreed[irregular] : out.always[f][b]) =
-                    &report.refused_row(function, Refusal::chosen, why_always_mpi(settings.table, ranges));
-            std::size_t next = 0;
-            for (const auto& [from, to, row] : ranges) {
-                if (next == out.sizes[f][b].size()) break;
-                const std::string why = base::cat(phrase_of(from, to), ": ", settings.table.reason_of(row));
-                out.sizes[f][b][next++] = {from, to, &report.refused_row(function, Refusal::chosen, why)};
+            const select::RouteContext context{.table = settings.table,
+                                               .job = job,
+                                               .in_rank_order = job,
+                                               .scattered = scattered,
+                                               .forced = settings.forced_for(function),
+                                               .reproducible = settings.reproducible,
+                                               .around = {settings.mpi, settings.oversubscribed, blocking, blocking}};
+            const select::LeftFunction left = select::left_to_mpi(function, context);
+            const std::size_t b = blocking ? 1 : 0, irregular = irregular_index(function);
+            if (left.repeats) out.repeats[irregular] = true;
+            if (left.always)
+                (left.repeats ? out.until_agreed[irregular] : out.always[f][b]) =
+                    &report.refused_row(function, Refusal::chosen, *left.always);
+            for (std::size_t i = 0; i < std::min(left.sizes.size(), out.sizes[f][b].size()); ++i) {
+                const select::LeftSizes& sizes = left.sizes[i];
+                out.sizes[f][b][i] = {sizes.from, sizes.to,
+                                      &report.refused_row(function, Refusal::chosen, sizes.reason)};
             }
         }
     return out;

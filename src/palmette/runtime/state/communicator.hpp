@@ -22,6 +22,7 @@
 #include "palmette/runtime/state/verdicts.hpp"
 #include "palmette/runtime/transport/mpi_transport.hpp"
 #include "palmette/runtime/transport/sharing.hpp"
+#include "palmette/select/route.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
@@ -29,56 +30,54 @@ namespace palmette::runtime {
 struct ComposedNccl;
 class NeighbourPlans;
 
-/// What a plan is made for. All of it is the same on all ranks.
-struct PlanKey {
-    select::Function function = select::Function::gather;
-    bool blocking = true;
-    bool ordered = false;  ///< the operation isn't commutative
-    std::int32_t root = 0;
-    std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
-    std::int64_t element_bytes = 1;
-    bool exact = true;   ///< results are bitwise the same whoever performs the call
-    bool known = false;  ///< a predefined operation on elements that palmette knows, as aggregators need it
-    friend bool operator==(const PlanKey&, const PlanKey&) = default;
-};
+using select::PlanKey;
 
 /// The kind of calls whose comparison with the MPI's own covers calls with this key.
 CallKind kind_of(const PlanKey& key);
 
-/// A choice and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
+/// A route and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
 struct CachedPlan {
+    /// Data that exceeds the shared memory is processed in batches of this many bytes of each block; 0: all at once.
+    struct Batches {
+        std::int64_t bytes = 0;
+        BoundProgram tail;  ///< for the last, shorter batch
+    };
+    struct Aggregates {
+        Aggregation* with = nullptr;  ///< the communicator's, where aggregators combine
+        BoundProgram by_hosts;        ///< then: the same without them
+    };
+    /// A neighbourhood collective.
+    struct Neighbours {
+        std::size_t named_buffers = 0;    ///< further ones of its program, all in the receive buffer
+        NeighbourPlans* plans = nullptr;  ///< whose edges its program has, where lengths differ between calls
+        std::int64_t padded_bytes = 0;    ///< above 0: blocks up to this size are padded to it, so that counts need
+                                          ///< not be exchanged
+        const std::vector<int>* kept_blocks = nullptr;  ///< of the receive buffer, which nothing is written to
+    };
+    /// What its calls are counted in.
+    struct Tally {
+        Report::Served* served = nullptr;         ///< its row in the report
+        Report::Refused* refused = nullptr;       ///< the same, where palmette doesn't serve
+        double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
+        std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
+        Comparison* comparison = nullptr;         ///< the communicator's, for all plans of its kind; null: none
+        std::optional<std::uint32_t> recorded;    ///< its number in the recording, where calls are recorded
+    };
+
     PlanKey key;
     std::optional<Refusal> refusal;
-    std::string reason;                  ///< why this was chosen, or the detail of the refusal
-    std::string algorithm;               ///< its specification as text
-    std::string candidate;               ///< the same as it was chosen, before what this job's nodes add
-    bool on_trial = false;               ///< it must win its comparison before it serves
-    Report::Served* served = nullptr;    ///< its row in the report
-    Report::Refused* refused = nullptr;  ///< the same, where palmette doesn't serve
-    plan::Collective collective = plan::Collective::gather;
-    const topology::Job* job = nullptr;  ///< whose positions the program counts
-    bool relays = false;
-    bool shares = false;  ///< ranks of a node exchange through shared memory
-    std::int64_t single_copy_from = INT64_MAX;
-    BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
-    std::int64_t tags = 0;                    ///< exclusive upper bound of its messages' tags
+    select::Route route;
     plan::Program program;
-    BoundProgram bound;                    ///< where the call's sizes are uniform
-    std::size_t named_buffers = 0;         ///< of a neighbourhood's program: further ones, all in the receive buffer
-    NeighbourPlans* neighbours = nullptr;  ///< whose edges its program has, where lengths differ between calls
-    std::int64_t slot = 0;                 ///< then, above 0: blocks up to so many bytes are padded to that
-    const std::vector<int>* kept_blocks = nullptr;  ///< of the receive buffer, which nothing is written to
-    /// Data that exceeds the shared memory is processed in batches of this many bytes of each block; 0: all at once.
-    std::int64_t batch_bytes = 0;
-    BoundProgram tail;                        ///< for the last, shorter batch
-    BoundLengths last;                        ///< where lengths differ between calls
-    double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
-    std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
-    Aggregation* aggregation = nullptr;       ///< the communicator's, where aggregators combine
-    BoundProgram by_hosts;                    ///< then: the same without them
-    Comparison* comparison = nullptr;       ///< the communicator's, for all plans of its kind; null where there is none
-    std::optional<std::uint32_t> recorded;  ///< its number in the recording, where calls are recorded
-    int users = 0;                          ///< nonblocking and persistent operations that use it: it can't be evicted
+    BoundProgram bound;  ///< where the call's sizes are uniform
+    BoundLengths last;   ///< where lengths differ between calls
+    Batches batches;
+    Aggregates aggregates;
+    Neighbours neighbours;
+    Tally tally;
+    BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
+    int users = 0;  ///< nonblocking and persistent operations that use it: it can't be evicted
+
+    plan::Collective collective() const { return route.request.collective; }
 };
 
 /// Attached to the communicator as an attribute: created in the first collective that may be served, freed with it.
@@ -270,20 +269,23 @@ class Communicator {
     /// Calls of the kind go to the MPI without a look at their plan.
     void leave_kind(CachedPlan& plan);
     void fill(CachedPlan& plan, const Settings& settings);
-    select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings);
+    /// What the route of a call depends on besides the call. `plays`: filled for what the result refers to.
+    select::RouteContext route_context(const PlanKey& key, const Settings& settings,
+                                       const std::vector<std::string>& lost, select::Plays& plays);
+    select::Route choose_route(const PlanKey& key, const Settings& settings);
+    /// Collective at the first choice that needs measured costs or shared memory.
+    select::Route agreed_route(const PlanKey& key, const Settings& settings);
     /// Collective, unless all are known: times of the candidates, each of which one rank has simulated. Infinity for
     /// those that take too long to simulate. Cost: an allreduce, and up to about 100 ms for the longest simulation.
     std::vector<double> play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
                              const std::vector<select::Spec>& candidates);
-    /// Whether a plan through aggregators may be made: in service, for this call, with these settings.
-    bool may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
     /// Collective. False where aggregators don't serve after all: Aggregation::why.
     bool aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings);
     bool can_share(const Settings& settings) const;
     void set_up_sharing();
     /// Of each rank of the fullest node.
     std::int64_t ring_bytes() const;
-    void bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec);
+    void bind_uniform(CachedPlan& plan);
 
     std::shared_ptr<const Settings> own_settings_;
     topology::Job job_, in_rank_order_;

@@ -35,13 +35,13 @@ CallKind kind_of(const PlanKey& key) { return {key.function, size_class(key.bloc
 Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
     const CallKind kind = kind_of(plan.key);
     for (const ComparedKind& known : comparisons_)
-        if (known.kind == kind && known.algorithm == plan.algorithm) return *known.comparison;
+        if (known.kind == kind && known.algorithm == plan.route.algorithm) return *known.comparison;
     const Comparison::Terms terms{.share = settings.compare,
-                                  .on_trial = plan.on_trial,
+                                  .on_trial = select::is_on_trial(plan.route.basis),
                                   .once = !plan.key.exact,
                                   .late = !verdicts_->lost(kind).empty(),
-                                  .won = verdicts_->has_won(kind, plan.candidate)};
-    comparisons_.push_back({kind, plan.algorithm, std::make_unique<Comparison>(shadow_comm_, terms)});
+                                  .won = verdicts_->has_won(kind, plan.route.candidate)};
+    comparisons_.push_back({kind, plan.route.algorithm, std::make_unique<Comparison>(shadow_comm_, terms)});
     return *comparisons_.back().comparison;
 }
 
@@ -84,15 +84,16 @@ std::vector<double> Communicator::play(const CallKind& kind, const topology::Job
 }
 
 void Communicator::keep_verdict(const CachedPlan& plan) {
-    const select::Verdict verdict = plan.comparison->verdict();
-    if (verdict == select::Verdict::open || verdict == plan.comparison->verdict_before()) return;
-    if (shared_verdicts_) shared_verdicts_->add(kind_of(plan.key), plan.candidate, !plan.comparison->lost());
+    const select::Verdict verdict = plan.tally.comparison->verdict();
+    if (verdict == select::Verdict::open || verdict == plan.tally.comparison->verdict_before()) return;
+    if (shared_verdicts_)
+        shared_verdicts_->add(kind_of(plan.key), plan.route.candidate, !plan.tally.comparison->lost());
 }
 
 void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
     const std::string why = why_lost(plan);
     const CallKind kind = kind_of(plan.key);
-    verdicts_->add(kind, plan.candidate, false);
+    verdicts_->add(kind, plan.route.candidate, false);
     if (!select::is_neighbourhood(plan.key.function) && verdicts_->lost(kind).size() < most_candidates) {
         CachedPlan next;
         next.key = plan.key;
@@ -104,19 +105,19 @@ void Communicator::replace_lost(CachedPlan& plan, const Settings& settings) {
         }
     }
     plan.refusal = Refusal::slower;
-    plan.reason = why;
+    plan.route.reason = why;
     leave_kind(plan);
 }
 
 void Communicator::leave_kind(CachedPlan& plan) {
     const CallKind kind = kind_of(plan.key);
     if (kind.ordered || kind.size_class < 1 || select::is_neighbourhood(kind.function)) return;
-    plan.refused = &Process::instance().report().refused_row(kind.function, *plan.refusal, plan.reason);
+    plan.tally.refused = &Process::instance().report().refused_row(kind.function, *plan.refusal, plan.route.reason);
     const std::int64_t from = kind.size_class == 1 ? 1 : largest_of(kind.size_class - 1) + 1;
     for (LeftToMpi& left : left_.sizes[static_cast<std::size_t>(kind.function)][1]) {
         if (left.has(from)) return;
         if (left.from <= left.to) continue;
-        left = {from, largest_of(kind.size_class), plan.refused};
+        left = {from, largest_of(kind.size_class), plan.tally.refused};
         return;
     }
 }

@@ -47,15 +47,15 @@ bool to_file(const std::string& path, int flags, std::string_view line) {
 void JobTimes::call_ended(const CallEvent& call) {
     const std::lock_guard lock(mutex_);
     seconds_ += call.end_s - call.begin_s;
-    if (!call.plan->comparison) return;
-    const auto known = saved_by_call_.find(call.plan->comparison->number());
+    if (!call.plan->tally.comparison) return;
+    const auto known = saved_by_call_.find(call.plan->tally.comparison->number());
     if (known == saved_by_call_.end()) return;
     saved_s_ += known->second;
     ++compared_calls_;
 }
 
 void JobTimes::compared(const Communicator&, const CachedPlan& plan) {
-    const Comparison& comparison = *plan.comparison;
+    const Comparison& comparison = *plan.tally.comparison;
     // As a report has it: pairs that don't tell yet would add up to savings that nobody has seen.
     if (!comparison.comparable() || comparison.verdict() == select::Verdict::open) return;
     const double saved_s = comparison.mpi_s() - comparison.ours_s();

@@ -391,22 +391,23 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     const std::string why = rule.forced ? "forced by " + settings.forced[static_cast<std::size_t>(function)]->source
                             : bytes < 0 ? "ranks that would relay blocks don't know their lengths"
                                         : base::cat("combined up to ", base::format_size(rule.up_to));
-    plan.reason = bytes == 0 ? "nothing to move" : why;
+    plan.route.reason = bytes == 0 ? "nothing to move" : why;
     // Direct messages are the MPI's as well.
     if (!combined && !rule.forced) {
         plan.refusal = Refusal::chosen;
         return;
     }
-    plan.collective = plan::Collective::composed;
-    plan.job = &state_.job();
-    plan.tags = collectives::neighbour_tags;
-    plan.named_buffers = blocks.buffers() - 2;
-    plan.kept_blocks = &without_source_;
-    plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
+    plan.route.request.collective = plan::Collective::composed;
+    plan.route.job = &state_.job();
+    plan.route.tags = collectives::neighbour_tags;
+    plan.neighbours.named_buffers = blocks.buffers() - 2;
+    plan.neighbours.kept_blocks = &without_source_;
+    plan.route.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
     plan.buffered_sends = state_.buffered_sends_of(plan, settings);
-    plan.comparison = bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
-    if (differ) plan.neighbours = this;
-    if (differ && bytes > 0) plan.slot = bytes;
+    plan.tally.comparison =
+        bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
+    if (differ) plan.neighbours.plans = this;
+    if (differ && bytes > 0) plan.neighbours.padded_bytes = bytes;
     if (bytes == 0) return;
     plan.program = program(function, combined);
     if (bytes < 0) return;
@@ -414,7 +415,7 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     Layout layout;
     layout.places = &places;
     layout.transports = &state_.executor().transports();
-    plan.bound = bind(plan.collective, plan.program, state_.job(), layout);
+    plan.bound = bind(plan.collective(), plan.program, state_.job(), layout);
 }
 
 }  // namespace palmette::runtime

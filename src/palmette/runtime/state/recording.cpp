@@ -32,9 +32,10 @@ void add_sends(Sends& to, const BoundProgram& program, std::uint32_t times) {
 Sends sends_of(const CachedPlan& plan, bool alike) {
     Sends found;
     if (alike) {
-        const std::int64_t batches = plan.batch_bytes > 0 ? plan.key.block_bytes / plan.batch_bytes : 1;
+        const std::int64_t batches = plan.batches.bytes > 0 ? plan.key.block_bytes / plan.batches.bytes : 1;
         add_sends(found, plan.bound, static_cast<std::uint32_t>(batches));
-        if (plan.batch_bytes > 0 && plan.key.block_bytes % plan.batch_bytes != 0) add_sends(found, plan.tail, 1);
+        if (plan.batches.bytes > 0 && plan.key.block_bytes % plan.batches.bytes != 0)
+            add_sends(found, plan.batches.tail, 1);
         return found;
     }
     for (const plan::Step& step : plan.program.steps)
@@ -59,9 +60,9 @@ std::uint32_t add_plan(const CallEvent& call) {
     const double bound_s = alike && state.leads() ? bound_of(plan, state.job(), {plan.key.block_bytes}) : 0;
     const auto sends = listed(sends_of(plan, alike));
     const trace::ServedPlan served{.function = select::name_of(plan.key.function),
-                                   .algorithm = plan.algorithm.c_str(),
+                                   .algorithm = plan.route.algorithm.c_str(),
                                    .communicator = trace::handle_word(call.work.comm),
-                                   .root = plan::is_rooted(plan.collective) ? plan.key.root : -1,
+                                   .root = plan::is_rooted(plan.collective()) ? plan.key.root : -1,
                                    .block_bytes = alike ? plan.key.block_bytes : -1,
                                    .bound_ns = bound_s > 0 ? std::lround(bound_s * 1e9) : -1,
                                    .sends = sends.data(),
@@ -82,19 +83,19 @@ void RecordedCalls::synchronize_again() {
 }
 
 void RecordedCalls::call_begins(const CallEvent& call) {
-    if (!call.plan->recorded) call.plan->recorded = add_plan(call);
-    palmette_record_serve_by(*call.plan->recorded);
+    if (!call.plan->tally.recorded) call.plan->tally.recorded = add_plan(call);
+    palmette_record_serve_by(*call.plan->tally.recorded);
 }
 
 void RecordedCalls::call_left(const CallEvent&) { palmette_record_left_to_mpi(); }
 
 void RecordedCalls::call_ended(const CallEvent& call) {
     const CachedPlan& plan = *call.plan;
-    if (calls_are_alike(plan) || plan.recorded.value_or(0) == 0 || call.code != MPI_SUCCESS) return;
+    if (calls_are_alike(plan) || plan.tally.recorded.value_or(0) == 0 || call.code != MPI_SUCCESS) return;
     Sends sends;
     add_sends(sends, call.work.bound(), 1);
     const auto list = listed(sends);
-    palmette_record_add_sends(*plan.recorded, list.data(), list.size());
+    palmette_record_add_sends(*plan.tally.recorded, list.data(), list.size());
 }
 
 }  // namespace palmette::runtime

@@ -28,8 +28,10 @@ void RelayedCounts::add_own(const Work& work) {
     const int rank = work.state->rank();
     const bool in_send = work.in_place == Work::InPlace::own_block_of_send;
     const bool in_recv = work.in_place == Work::InPlace::own_block_of_recv;
-    if (work.plan->collective == Collective::gather) set(rank, in_recv ? work.recv.bytes(rank) : work.send.bytes());
-    if (work.plan->collective == Collective::scatter) set(rank, in_send ? work.send.bytes(rank) : work.recv.bytes());
+    if (work.plan->route.request.collective == Collective::gather)
+        set(rank, in_recv ? work.recv.bytes(rank) : work.send.bytes());
+    if (work.plan->route.request.collective == Collective::scatter)
+        set(rank, in_send ? work.send.bytes(rank) : work.recv.bytes());
 }
 
 namespace {
@@ -42,7 +44,7 @@ struct ExchangedCounts {
         const auto ranks = static_cast<std::size_t>(work.state->size());
         const int rank = work.state->rank();
         const bool root = rank == work.plan->key.root;
-        switch (work.plan->collective) {
+        switch (work.plan->collective()) {
             case Collective::gather:
                 send = {work.in_place == Work::InPlace::no ? work.send.bytes() : work.recv.bytes(rank)};
                 recv.resize(root ? ranks : 1);
@@ -66,7 +68,7 @@ int exchange_counts(Work& work, RelayedCounts& some, bool* expected) {
     Layout layout;
     layout.uniform_bytes = word;
     layout.transports = &work.state->executor().transports();
-    const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
+    const BoundProgram bound = bind(plan.collective(), plan.program, *plan.route.job, layout);
     ExchangedCounts counts(work);
     MpiExecutor& executor = work.state->executor();
     Environment environment = work.environment(executor);
@@ -85,9 +87,9 @@ int exchange_counts(Work& work, RelayedCounts& some, bool* expected) {
                 std::int64_t bytes = 0;
                 std::memcpy(&bytes, at, word);
                 const auto owner = [&](std::int64_t index) {
-                    return plan::owner_of(*plan.job, plan.program.order, index).value;
+                    return plan::owner_of(*plan.route.job, plan.program.order, index).value;
                 };
-                const std::int64_t key = plan.collective == Collective::alltoall
+                const std::int64_t key = plan.route.request.collective == Collective::alltoall
                                              ? owner(block / ranks) * ranks + owner(block % ranks)
                                              : owner(block);
                 found.emplace_back(key, bytes);

@@ -59,7 +59,7 @@ const BoundProgram& RememberedLengths::bound_for(const Work& work, Layout layout
     // The relayed lengths are the same until `arm`: they needn't be compared.
     if (!bound_.holds(layout, work.state->size())) {
         layout.relayed_counts = &relayed_.sorted();
-        bound_.program = bind(work.plan->collective, work.plan->program, *work.plan->job, layout);
+        bound_.program = bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
         bound_.keep();
     }
     return bound_.program;
@@ -69,7 +69,7 @@ BoundProgram RememberedLengths::bound_to_discard(const Work& work, Layout layout
     layout.send = {send_.lengths.data(), send_.offsets.data()};
     layout.recv = {recv_.lengths.data(), recv_.offsets.data()};
     layout.relayed_counts = &relayed_.sorted();
-    return bind(work.plan->collective, work.plan->program, *work.plan->job, layout);
+    return bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
 }
 
 std::int64_t RepeatedCounts::agreed_block(const Work& work) {

@@ -46,25 +46,25 @@ void add_bound(const CallEvent& call) {
     Communicator& state = *call.state;
     Report& report = Process::instance().report();
     if (select::sizes_alike(call.function)) {
-        if (plan.bound_s > 0) report.bounded(*plan.served, plan.bound_s);
+        if (plan.tally.bound_s > 0) report.bounded(*plan.tally.served, plan.tally.bound_s);
         return;
     }
     if (const CallerBuffer* blocks = all_blocks(work, state.rank())) {
         std::vector<std::int64_t> lengths(static_cast<std::size_t>(state.size()));
         for (int r = 0; r < state.size(); ++r) lengths[static_cast<std::size_t>(r)] = blocks->bytes(r);
-        if (lengths != plan.bound_lengths) {
-            plan.bound_s = bound_of(plan, state.job(), lengths);
-            plan.bound_lengths = std::move(lengths);
+        if (lengths != plan.tally.bound_lengths) {
+            plan.tally.bound_s = bound_of(plan, state.job(), lengths);
+            plan.tally.bound_lengths = std::move(lengths);
         }
-        if (plan.bound_s > 0 || blocks->total() == 0) report.bounded(*plan.served, plan.bound_s);
+        if (plan.tally.bound_s > 0 || blocks->total() == 0) report.bounded(*plan.tally.served, plan.tally.bound_s);
         return;
     }
     const topology::Job* world = Process::instance().world();
-    if (plan.collective != plan::Collective::alltoall || !world) return;
+    if (plan.collective() != plan::Collective::alltoall || !world) return;
     const auto messages = model::own_messages(
         state.job(), plan::Rank{state.rank()}, [&](std::int32_t other) { return work.send.bytes(other); },
         [&](std::int32_t other) { return work.recv.bytes(other); });
-    report.bounded(*plan.served, messages, state.job(), *world, plan::Rank{Process::instance().world_rank()},
+    report.bounded(*plan.tally.served, messages, state.job(), *world, plan::Rank{Process::instance().world_rank()},
                    state.rank() == 0);
 }
 
@@ -73,32 +73,33 @@ void add_bound(const CallEvent& call) {
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
     if (select::is_neighbourhood(key.function)) return 0;
-    const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
-    if (plan.aggregation) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
+    const plan::Request request{plan.collective(), plan::Rank{key.root}, key.block_bytes, key.element_bytes,
+                                key.ordered};
+    if (plan.aggregates.with) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
     return model::bound(job, request, lengths).seconds;
 }
 
 std::string why_lost(const CachedPlan& plan) {
-    const Comparison& comparison = *plan.comparison;
-    return base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
+    const Comparison& comparison = *plan.tally.comparison;
+    return base::cat(plan.route.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
                      base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
 }
 
 void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
     if (state.leads() && select::sizes_alike(plan.key.function))
-        plan.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
+        plan.tally.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
 }
 
 void Reporting::call_ended(const CallEvent& call) {
-    Process::instance().report().timed(*call.plan->served, call.end_s - call.begin_s);
+    Process::instance().report().timed(*call.plan->tally.served, call.end_s - call.begin_s);
     if (call.code == MPI_SUCCESS) add_bound(call);
 }
 
 void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     if (!state.leads()) return;
     Report& report = Process::instance().report();
-    const Comparison& comparison = *plan.comparison;
-    Report::Compared& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.algorithm);
+    const Comparison& comparison = *plan.tally.comparison;
+    Report::Compared& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.route.algorithm);
     row.cost_s += comparison.last_cost_s();
     if (!comparison.comparable()) return;
     ++row.pairs;
@@ -113,11 +114,11 @@ void VerboseLog::call_ended(const CallEvent& call) {
     if (verbose_ > 1 && call.state->rank() == 0)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(call.function),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
-                     call.state->size(), plan.algorithm.c_str(), plan.reason.c_str());
+                     call.state->size(), plan.route.algorithm.c_str(), plan.route.reason.c_str());
 }
 
 void VerboseLog::compared(const Communicator& state, const CachedPlan& plan) {
-    const Comparison& comparison = *plan.comparison;
+    const Comparison& comparison = *plan.tally.comparison;
     if (!state.leads() || !comparison.comparable() || !comparison.lost()) return;
     std::fprintf(stderr, "palmette: %s of %s on %d ranks lost to the MPI's own: %s\n",
                  select::name_of(plan.key.function), phrase_of_sizes(plan.key.block_bytes).c_str(), state.size(),

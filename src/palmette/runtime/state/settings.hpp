@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "palmette/runtime/transport/waiting.hpp"
+#include "palmette/select/route.hpp"
 #include "palmette/select/table.hpp"
 #include "palmette/topology/mapping/boxes.hpp"
 
@@ -23,12 +24,12 @@ struct Settings {
     std::string aggregator_token;  ///< path of a token for the topology's aggregators, read by rank 0 only; empty: none
     std::string sharp = "auto";    ///< libsharp_coll: auto, off, or its path
     select::Table table = select::Table::built_in();
-    /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
-    struct Forced {
-        std::optional<select::Spec> algorithm;
-        std::string source;  ///< PALMETTE_FORCE or palmette_force
-    };
+    using Forced = select::Forced;
     std::array<std::optional<Forced>, select::all_function_count> forced;
+    const Forced* forced_for(select::Function function) const {
+        const auto& found = forced[static_cast<std::size_t>(function)];
+        return found ? &*found : nullptr;
+    }
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     std::string joblog;  ///< empty: none; syslog, syslog:/SOCKET, a file or a folder for one line of JSON at the end
     int verbose = 0;

@@ -58,8 +58,8 @@ int Work::open() {
             }
             if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
-            for (std::size_t i = 0; plan->kept_blocks && i < plan->kept_blocks->size(); ++i)
-                if (const int error = recv.pack_if_staged((*plan->kept_blocks)[i], bases_.recv, shadow_comm))
+            for (std::size_t i = 0; plan->neighbours.kept_blocks && i < plan->neighbours.kept_blocks->size(); ++i)
+                if (const int error = recv.pack_if_staged((*plan->neighbours.kept_blocks)[i], bases_.recv, shadow_comm))
                     return error;
             break;
         case InPlace::own_block_of_recv:
@@ -82,8 +82,8 @@ int Work::open() {
 }
 
 int Work::bind_own_lengths() {
-    if (plan->neighbours) {
-        own_ = plan->neighbours->bound_to(plan->key.function, send, recv);
+    if (plan->neighbours.plans) {
+        own_ = plan->neighbours.plans->bound_to(plan->key.function, send, recv);
         bound_ = &own_;
         return MPI_SUCCESS;
     }
@@ -91,14 +91,14 @@ int Work::bind_own_lengths() {
     layout.element_bytes = plan->key.element_bytes;
     layout.send = send.ranks();
     layout.recv = recv.ranks();
-    layout.by_address_from = plan->single_copy_from;
+    layout.by_address_from = plan->route.single_copy_from;
     layout.transports = &state->executor().transports();
     RelayedCounts some;
     if (select::sizes_unknown(plan->key.function)) {
         // Only repeated counts have a known block length.
-        if (plan->relays && plan->key.block_bytes >= 0)
+        if (plan->route.relays && plan->key.block_bytes >= 0)
             return bind_repeated(layout, *state->repeated_counts(plan->key.function));
-        if (plan->relays)
+        if (plan->route.relays)
             if (const int error = exchange_counts(*this, some)) return error;
         some.add_own(*this);
         layout.relayed_counts = &some.sorted();
@@ -110,7 +110,7 @@ int Work::bind_own_lengths() {
         return MPI_SUCCESS;
     }
     BoundProgram& target = last ? last->program : own_;
-    target = bind(plan->collective, plan->program, *plan->job, layout);
+    target = bind(plan->collective(), plan->program, *plan->route.job, layout);
     if (last) last->keep();
     bound_ = &target;
     return MPI_SUCCESS;
@@ -159,7 +159,7 @@ Environment Work::environment(MpiExecutor& executor) {
     executor.messages().use(state->shadow_comm(), plan->buffered_sends);
     memory_.use(operation ? &*operation : nullptr);
     Environment out;
-    named_.assign(plan->named_buffers, bases_.recv);
+    named_.assign(plan->neighbours.named_buffers, bases_.recv);
     out.bases = bases_;
     out.bases.named = named_.data();
     out.memory = runs_on_device_ ? static_cast<Memory*>(&on_device_) : &memory_;
@@ -167,8 +167,8 @@ Environment Work::environment(MpiExecutor& executor) {
     out.data = piecewise_ ? &staged_ : nullptr;
     if (runs_on_device_) out.scratch = device_scratch_;
     if (device_ && overlaps_) out.data = device_;
-    out.shared = plan->shares ? state->shared_node() : nullptr;
-    out.single_copy_from = plan->single_copy_from;
+    out.shared = plan->route.shares ? state->shared_node() : nullptr;
+    out.single_copy_from = plan->route.single_copy_from;
     return out;
 }
 
@@ -185,8 +185,8 @@ int Work::close() {
 }
 
 int Work::run_slots(MpiExecutor& executor) {
-    NeighbourPlans& neighbours = *plan->neighbours;
-    const std::int64_t slot = plan->slot;
+    NeighbourPlans& neighbours = *plan->neighbours.plans;
+    const std::int64_t slot = plan->neighbours.padded_bytes;
     const int sent = neighbours.sent_blocks(plan->key.function);
     slots_.grow(static_cast<std::size_t>((sent + neighbours.sources() + 1) * slot));
     char* const arrived = slots_.data() + sent * slot;
@@ -199,7 +199,7 @@ int Work::run_slots(MpiExecutor& executor) {
             std::memcpy(slots_.data() + i * slot, bases_.send + send.offset(i), static_cast<std::size_t>(bytes));
     }
     Environment padded = environment(executor);
-    named_.assign(plan->named_buffers, arrived);
+    named_.assign(plan->neighbours.named_buffers, arrived);
     padded.bases.send = slots_.data();
     padded.bases.recv = arrived;
     executor.prepare(plan->bound);
@@ -219,14 +219,14 @@ int Work::run_slots(MpiExecutor& executor) {
 
 int Work::run_batches(Executor& executor, const Environment& whole) {
     Environment part = whole;
-    const std::int64_t batch = plan->batch_bytes;
+    const std::int64_t batch = plan->batches.bytes;
     const std::int64_t bytes = plan->key.block_bytes;
     executor.prepare(plan->bound);
-    executor.prepare(plan->tail);
+    executor.prepare(plan->batches.tail);
     for (std::int64_t at = 0; at < bytes; at += batch) {
         part.bases.send = whole.bases.send ? whole.bases.send + at : nullptr;
         part.bases.recv = whole.bases.recv ? whole.bases.recv + at : nullptr;
-        const int error = executor.run(at + batch <= bytes ? plan->bound : plan->tail, part);
+        const int error = executor.run(at + batch <= bytes ? plan->bound : plan->batches.tail, part);
         if (error != MPI_SUCCESS) return error;
     }
     return MPI_SUCCESS;
@@ -235,7 +235,7 @@ int Work::run_batches(Executor& executor, const Environment& whole) {
 int Work::run_aggregated(MpiExecutor& executor) {
     Environment whole = environment(executor);
     Process& process = Process::instance();
-    Aggregation& aggregation = *plan->aggregation;
+    Aggregation& aggregation = *plan->aggregates.with;
     if (aggregation.serves(*operation, plan->bound)) {
         if (whole.bases.send == whole.bases.recv) {
             const auto bytes = static_cast<std::size_t>(plan->key.block_bytes);
@@ -254,8 +254,8 @@ int Work::run_aggregated(MpiExecutor& executor) {
         if (error != MPI_SUCCESS || all_have_it) return error;
     }
     process.report().by_hosts_row(aggregation.why()).add(state->rank() == 0);
-    executor.prepare(plan->by_hosts);
-    return executor.run(plan->by_hosts, whole);
+    executor.prepare(plan->aggregates.by_hosts);
+    return executor.run(plan->aggregates.by_hosts, whole);
 }
 
 char* Work::on_device(bool of_send) const {
@@ -269,7 +269,8 @@ char* Work::on_device(bool of_send) const {
         default:
             // There is one buffer, which the root reads and the others write; exscan's first rank may read its input
             // in the place of the output that it doesn't have.
-            if (plan->collective == Collective::bcast || (plan->collective == Collective::exscan && state->rank() == 0))
+            if (plan->route.request.collective == Collective::bcast ||
+                (plan->route.request.collective == Collective::exscan && state->rank() == 0))
                 of_send = device_->send_staging().is_open();
             return device_->on_device(base, of_send);
     }
@@ -305,26 +306,27 @@ bool Work::open_on_device(MpiExecutor& executor) {
     const bool forced = path == Path::ipc;
     const std::int64_t own = std::max(send.total(), recv.total());
     const std::int64_t block = plan->key.block_bytes >= 0 ? plan->key.block_bytes : own;
-    if (path == Path::staging || block < (forced ? 1 : least_on_device) || !plan->shares || fault != MPI_SUCCESS ||
-        plan->aggregation || plan->neighbours || plan->kept_blocks || remembered_ || piecewise_ || send.is_staged() ||
-        recv.is_staged() || (operation && !operation->layout().dense()))
+    if (path == Path::staging || block < (forced ? 1 : least_on_device) || !plan->route.shares ||
+        fault != MPI_SUCCESS || plan->aggregates.with || plan->neighbours.plans || plan->neighbours.kept_blocks ||
+        remembered_ || piecewise_ || send.is_staged() || recv.is_staged() ||
+        (operation && !operation->layout().dense()))
         return false;
     // Messages are the MPI's, which knows no device memory.
     constexpr std::uint32_t node_only = 1U << MpiExecutor::node_index;
-    if (bound_->transports != node_only || (plan->tail.transports & ~node_only) != 0) return false;
+    if (bound_->transports != node_only || (plan->batches.tail.transports & ~node_only) != 0) return false;
     const device::StagedBuffer& sent = device_->send_staging();
     const device::StagedBuffer& received = device_->recv_staging();
     if (sent.is_open() && received.is_open() && !same_queue(sent.place(), received.place())) return false;
     // Through the ring of shared memory it would be copied as often as by staging.
-    if (!forced && (block < plan->single_copy_from || executor.node().device_was_refused())) return false;
-    if (!forced && (!exports(*bound_) || (plan->batch_bytes > 0 && !exports(plan->tail)))) return false;
+    if (!forced && (block < plan->route.single_copy_from || executor.node().device_was_refused())) return false;
+    if (!forced && (!exports(*bound_) || (plan->batches.bytes > 0 && !exports(plan->batches.tail)))) return false;
     const device::Place& place = sent.is_open() ? sent.place() : received.place();
     memory_.use(operation ? &*operation : nullptr);
     if (on_device_.open(memory_, place, forced ? least_forced_by_handle : least_by_handle, operation.has_value()))
         return false;
     for (const device::StagedBuffer* one : {&sent, &received})
         if (one->is_open()) on_device_.add(one->device(), one->bytes());
-    device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, plan->tail.scratch_bytes));
+    device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, plan->batches.tail.scratch_bytes));
     bases_ = {on_device(true), on_device(false), bases_.named};
     device_->set_in_place();
     return true;
@@ -333,7 +335,8 @@ bool Work::open_on_device(MpiExecutor& executor) {
 void Work::open_device(MpiExecutor& executor) {
     runs_on_device_ = open_on_device(executor);
     if (runs_on_device_) return;
-    const bool whole = !plan->aggregation && plan->batch_bytes == 0 && !remembered_ && plan->slot == 0;
+    const bool whole =
+        !plan->aggregates.with && plan->batches.bytes == 0 && !remembered_ && plan->neighbours.padded_bytes == 0;
     overlaps_ = whole && !send.is_staged() && !recv.is_staged();
     if (overlaps_)
         device_->overlap(bases_, *bound_);
@@ -353,7 +356,7 @@ int Work::hold() {
 int Work::run() {
     try {
         if (!held_) {
-            piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
+            piecewise_ = plan->route.request.collective == Collective::alltoall && plan->batches.bytes == 0;
             if (const int error = open()) return error;
         }
         if (left_to_mpi_) return MPI_SUCCESS;
@@ -361,13 +364,13 @@ int Work::run() {
         int error = MPI_SUCCESS;
         if (device_) [[unlikely]]
             open_device(executor);
-        if (plan->aggregation) {
+        if (plan->aggregates.with) {
             error = run_aggregated(executor);
-        } else if (plan->batch_bytes > 0) {
+        } else if (plan->batches.bytes > 0) {
             error = run_batches(executor, environment(executor));
         } else if (remembered_) {
             error = run_remembered(executor);
-        } else if (plan->slot > 0) {
+        } else if (plan->neighbours.padded_bytes > 0) {
             error = run_slots(executor);
         } else {
             executor.prepare(*bound_);
