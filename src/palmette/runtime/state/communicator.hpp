@@ -58,14 +58,17 @@ struct CachedPlan {
     struct Tally {
         Report::Served* served = nullptr;         ///< its row in the report
         Report::Refused* refused = nullptr;       ///< the same, where palmette doesn't serve
-        double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
-        std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
         Comparison* comparison = nullptr;         ///< the communicator's, for all plans of its kind; null: none
         std::optional<std::uint32_t> recorded;    ///< its number in the recording, where calls are recorded
+        double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
+        std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
     };
 
     PlanKey key;
     std::optional<Refusal> refusal;
+    int users = 0;  ///< nonblocking and persistent operations that use it: it can't be evicted
+    BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
+    Tally tally;
     select::Route route;
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
@@ -73,9 +76,6 @@ struct CachedPlan {
     Batches batches;
     Aggregates aggregates;
     Neighbours neighbours;
-    Tally tally;
-    BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
-    int users = 0;  ///< nonblocking and persistent operations that use it: it can't be evicted
 
     plan::Collective collective() const { return route.request.collective; }
 };
