@@ -17,8 +17,8 @@ TEMPLATE = """\
 
 namespace palmette::settings {{
 
-/// What ranks must have in common, so that calls are served: the value; its presence, which is that it isn't the
-/// default, 0 or off; nothing.
+/// What ranks must have in common, so that calls are served: the value; its presence, which is that it isn't
+/// empty, 0 or off; nothing.
 enum class Agree {{ value, presence, no }};
 
 struct Setting {{

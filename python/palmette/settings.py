@@ -72,8 +72,8 @@ def _expected(kind: Kind, choices: Sequence[str], value: str) -> str:
 class Setting(NamedTuple):
     """One declaration of settings.json.
 
-    `agree`: what ranks must have in common for calls to be served: the value, its presence (it isn't the default, 0 or
-    off), or nothing (`no`).
+    `agree`: what ranks must have in common for calls to be served: the value, its presence (it isn't empty, 0 or off),
+    or nothing (`no`).
     """
 
     name: str
@@ -163,8 +163,12 @@ def functions() -> tuple[str, ...]:
 
 def forced(text: str) -> dict[str, str]:
     """Return function -> algorithm (or `mpi`) of a value of PALMETTE_FORCE; of two for one function the last counts."""
-    parts = (part.strip().partition("=") for part in text.split(";"))
-    return {name.strip(): algorithm.strip() for name, _, algorithm in parts if name}
+    return dict(_forced_parts(text))
+
+
+def _forced_parts(text: str) -> list[tuple[str, str]]:
+    parts = (part.partition("=") for part in text.split(";") if part.strip())
+    return [(name.strip(), algorithm.strip()) for name, _, algorithm in parts]
 
 
 def force(**algorithms: str) -> dict[str, str]:
@@ -173,7 +177,8 @@ def force(**algorithms: str) -> dict[str, str]:
 
 
 def _is_force(value: str) -> bool:
-    return all(name in functions() and algorithm for name, algorithm in forced(value).items()) and bool(forced(value))
+    parts = _forced_parts(value)
+    return bool(parts) and all(name in functions() and algorithm for name, algorithm in parts)
 
 
 def of_one_run() -> tuple[str, ...]:

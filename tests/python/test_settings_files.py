@@ -88,6 +88,9 @@ PALMETTE_DEVICE=yes
 PALMETTE_FORCE=bcast=binomial
 #PALMETTE_ENABLE=0
 PALMETTE_REORDER=
+PALMETTE_ALLREDUCE=ring
+PALMETTE_FORCE=gather=linear;=ring
+PALMETTE_FORCE=gather=;gather=linear
 """
 KEPT = {
     "PALMETTE_CHECK": "1",
@@ -107,7 +110,7 @@ def test_a_bad_line_is_told_with_its_place_and_has_no_effect(folders: tuple[Path
     found = read_files()
     assert {name: value.text for name, value in found.values.items()} == KEPT
     told = dict(mistake.split(": ", 1) for mistake in found.mistakes)
-    bad = {2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 18, 19, 21, 23}
+    bad = {2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 18, 19, 21, 23, 27, 28, 29}
     assert set(told) == {f"{path}:{line}" for line in bad}
     assert told[f"{path}:2"] == "expected NAME=VALUE; correct or remove the line"
     assert told[f"{path}:7"] == "PALMETTE_VERBOSE=7: expected 0, 1 or 2; correct or remove the line"

@@ -158,8 +158,8 @@ Route choose_route(const PlanKey& key, const RouteContext& context) {
     // Only uniform calls can be cut in batches.
     if (!sizes_alike(key.function) && key.block_bytes >= 0)
         shares = shares && most_exposed(collective, job.size(), key.block_bytes) <= context.node_memory.ring_bytes;
-    // Of blocks whose lengths nobody knows only a plan of one node reads any in place; whether its memory allows that
-    // is known on that node alone, which no choice of several may depend on.
+    // Blocks of unknown length are read in place by plans of one node only. Whether a node's ranks may read each
+    // other's memory is known there alone, so a choice for several nodes mustn't depend on it.
     if (key.block_bytes < 0) shares = shares && job.nodes().groups.count() == 1;
     route.request.shared_memory = shares;
     try {

@@ -183,11 +183,13 @@ bool Communicator::ranks_read_each_other() {
     return *ranks_read_each_other_;
 }
 
-select::RouteContext Communicator::route_context(const PlanKey& key, const Settings& settings,
-                                                 const std::vector<std::string>& lost, select::Plays& plays) {
+select::Route Communicator::choose_route(const PlanKey& key, const Settings& settings) {
     const CallKind kind = kind_of(key);
-    plays = [this, kind](const topology::Job& job, const plan::Request& asked,
-                         const std::vector<select::Spec>& candidates) { return play(kind, job, asked, candidates); };
+    const std::vector<std::string> lost = verdicts_->lost(kind);
+    const select::Plays plays = [this, &kind](const topology::Job& job, const plan::Request& asked,
+                                              const std::vector<select::Spec>& candidates) {
+        return play(kind, job, asked, candidates);
+    };
     select::NodeMemory memory{.usable = can_share(settings), .ring_bytes = ring_bytes()};
     if (sharing_) {
         memory.is_set_up = true;
@@ -195,22 +197,17 @@ select::RouteContext Communicator::route_context(const PlanKey& key, const Setti
         memory.pays_from = sharing_->single_copy_pays_from;
         memory.owners_always_map = settings.device_path == Settings::DevicePath::ipc;
     }
-    return {.table = settings.table,
-            .job = job_,
-            .in_rank_order = in_rank_order_,
-            .scattered = scattered_,
-            .forced = settings.forced_for(key.function),
-            .reproducible = settings.reproducible,
-            .most_tags = tags.for_blocking(),
-            .node_memory = memory,
-            .around = {settings.mpi, settings.oversubscribed, key.blocking, may_guess(key, settings), &lost,
-                       plays_ && key.blocking ? &plays : nullptr}};
-}
-
-select::Route Communicator::choose_route(const PlanKey& key, const Settings& settings) {
-    const std::vector<std::string> lost = verdicts_->lost(kind_of(key));
-    select::Plays plays;
-    return select::choose_route(key, route_context(key, settings, lost, plays));
+    return select::choose_route(
+        key, {.table = settings.table,
+              .job = job_,
+              .in_rank_order = in_rank_order_,
+              .scattered = scattered_,
+              .forced = settings.forced_for(key.function),
+              .reproducible = settings.reproducible,
+              .most_tags = tags.for_blocking(),
+              .node_memory = memory,
+              .around = {settings.mpi, settings.oversubscribed, key.blocking, may_guess(key, settings), &lost,
+                         plays_ && key.blocking ? &plays : nullptr}});
 }
 
 select::Route Communicator::agreed_route(const PlanKey& key, const Settings& settings) {
@@ -247,14 +244,14 @@ bool Communicator::aggregate(CachedPlan& plan, const select::Spec& spec, const S
 
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const PlanKey& key = plan.key;
-    plan.route = agreed_route(key, settings);
     const select::Route& route = plan.route;
-    if (route.left != select::Route::Left::no) {
-        plan.refusal = refusal_of(route.left);
-        return;
-    }
-    if (!route.spec) return;  // nothing to move
     try {
+        plan.route = agreed_route(key, settings);
+        if (route.left != select::Route::Left::no) {
+            plan.refusal = refusal_of(route.left);
+            return;
+        }
+        if (!route.spec) return;  // nothing to move
         plan.buffered_sends = buffered_sends_of(plan, settings);
         plan.tally.comparison = comparison_of(plan, settings);
         if (!select::sizes_alike(key.function)) {

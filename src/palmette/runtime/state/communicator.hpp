@@ -269,9 +269,7 @@ class Communicator {
     /// Calls of the kind go to the MPI without a look at their plan.
     void leave_kind(CachedPlan& plan);
     void fill(CachedPlan& plan, const Settings& settings);
-    /// What the route of a call depends on besides the call. `plays`: filled for what the result refers to.
-    select::RouteContext route_context(const PlanKey& key, const Settings& settings,
-                                       const std::vector<std::string>& lost, select::Plays& plays);
+    /// By what this rank knows now. Collective where candidates are simulated.
     select::Route choose_route(const PlanKey& key, const Settings& settings);
     /// Collective at the first choice that needs measured costs or shared memory.
     select::Route agreed_route(const PlanKey& key, const Settings& settings);
