@@ -11,7 +11,8 @@ component=$2
 destination=$3
 staged=$build/package
 
-PATH="$PWD/.venv/bin:$PATH" cmake --install "$build" --prefix "$staged" --component "$component" >"$build/install.log" || {
+# CMake takes a file for installed whose time is within a second of the installed one.
+CMAKE_INSTALL_ALWAYS=1 PATH="$PWD/.venv/bin:$PATH" cmake --install "$build" --prefix "$staged" --component "$component" >"$build/install.log" || {
   cat "$build/install.log" >&2
   exit 1
 }

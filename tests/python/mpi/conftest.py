@@ -161,7 +161,7 @@ class Mpi:
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
     ) -> Ran:
-        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings."""
+        """Run a test program (by name) or another one (by path) under palmette with these settings."""
         path = self.program(program) if isinstance(program, str) else program
         words = [*self.launch(ranks), str(path), *map(str, arguments)]
         environment = self.environment()
@@ -175,6 +175,8 @@ class Mpi:
             assert self.abi in prepared.evidence.abis, "the wrong preload library was picked"
             words = list(prepared.command)
             environment.update(prepared.environment)
+        else:
+            environment.update(settings or {})
         return _run(words, environment, report, timeout_s)
 
 

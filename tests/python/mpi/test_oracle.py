@@ -158,21 +158,31 @@ KINDS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
 """Ranks, options, settings."""
 
 
+def settings_of(mpi: Mpi, kind: str) -> dict[str, str]:
+    """Return the settings of a kind. Intel MPI 2021.18's shared memory (shm) leaves such programs hanging now and
+    then on a busy machine: 18 of 550 runs without any library of palmette's never ended, of 300 over OFI none did.
+    """
+    fabric = {"I_MPI_FABRICS": "ofi"} if mpi.name == "impi" and kind == "threads" else {}
+    return {**KINDS[kind][2], **fabric}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("variant", ("mpich", "mpich-abi", "openmpi", "impi"))
 def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mpi], variant: str, kind: str) -> None:
-    ranks, options, settings = KINDS[kind]
+    mpi = mpi_called(variant)
+    ranks, options, _ = KINDS[kind]
     count = 50
     first = FIRST + 1000 * list(KINDS).index(kind)
-    compared, matrix = recorded(mpi_called(variant), ranks, first, count, *options, settings=settings)
+    compared, matrix = recorded(mpi, ranks, first, count, *options, settings=settings_of(mpi, kind))
     differences = compare(compared, matrix, otf2=kind != "served")
     assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:SHOWN])
 
 
-def ends_alone(mpi: Mpi, ranks: int, first: int, count: int, *options: object) -> bool:
+def ends_alone(mpi: Mpi, ranks: int, first: int, count: int, *options: object, settings: Mapping[str, str]) -> bool:
     """Whether the MPI alone runs these programs to their end: one of them may meet a defect of its own."""
+    prefix = mpi.directory / "alone"
     try:
-        ran = mpi.run(ranks, "oracle", mpi.directory / "alone", first, count, *options, preload=False, timeout_s=60)
+        ran = mpi.run(ranks, "oracle", prefix, first, count, *options, settings=settings, preload=False, timeout_s=60)
     except pytest.fail.Exception:
         return False
     return ran.status == 0
@@ -184,13 +194,15 @@ def test_ten_thousand_are(mpi_called: Callable[[str], Mpi], variant: str) -> Non
     mpi = mpi_called(variant)
     each, skipped = 40, 0
     for number in range(250):
-        ranks, options, settings = list(KINDS.values())[number % len(KINDS)]
+        kind = list(KINDS)[number % len(KINDS)]
+        ranks, options, _ = KINDS[kind]
+        settings = settings_of(mpi, kind)
         ranks += number % 2
         first = FIRST + 100_000 + each * number
         try:
             compared, matrix = recorded(mpi, ranks, first, each, *options, settings=settings)
         except (AssertionError, pytest.fail.Exception):
-            if all(ends_alone(mpi, ranks, first, each, *options) for _ in range(5)):
+            if all(ends_alone(mpi, ranks, first, each, *options, settings=settings) for _ in range(5)):
                 raise
             skipped += 1
             continue
