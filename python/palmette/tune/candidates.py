@@ -1,7 +1,8 @@
 """The search space of tuning: shapes per level, radix, leaders, segments and transport, for a collective on a job.
 
-A grid of keys and promising values for each algorithm of the registry. The registry's preconditions filter it for a
-job, and the model selects what is worth measuring (`forecast`).
+A grid of keys and promising values for each algorithm of the registry; of one that has none, what its row says that the
+model should try. The registry's preconditions filter it for a job, and the model selects what is worth measuring
+(`forecast`).
 """
 
 from __future__ import annotations
@@ -291,14 +292,19 @@ def _serving(job: _core.Job, function: str, size: int, root: int) -> Iterator[st
     levels = Levels.of(job)
     known = not sizes_unknown(function)
     details = details_of(collective, shared_memory=levels.may_share)
-    relaying = {row.name for row in _core.algorithms() if row.collective == collective and row.relays}
-    for name, grid in grids(collective, levels, size).items():
-        if not known and name in relaying:
+    rows = {row.name: row for row in _core.algorithms() if row.collective == collective and (known or not row.relays)}
+    grid_of = grids(collective, levels, size)
+    for name in (*grid_of, *(name for name in rows if name not in grid_of)):
+        if name not in rows:
             continue
-        for values in product(*grid.values()):
-            spec = written(name, dict(zip(grid, values, strict=True)))
+        for spec in _written(name, grid_of[name]) if name in grid_of else rows[name].candidates:
             if _core.refusal(job, collective, spec, root, size if known else -1, **details) is None:
                 yield spec
+
+
+def _written(name: str, grid: Grid) -> Iterator[str]:
+    for values in product(*grid.values()):
+        yield written(name, dict(zip(grid, values, strict=True)))
 
 
 def sizes_unknown(function: str) -> bool:

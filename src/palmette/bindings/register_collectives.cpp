@@ -27,6 +27,12 @@ void register_collectives(nb::module_& m) {
         .def_ro("keys", &Algorithm::keys, "The keys that its specification accepts.")
         .def_ro("preconditions", &Algorithm::preconditions)
         .def_ro("relays", &Algorithm::relays, "True when ranks forward blocks of others (store and forward).")
+        .def_prop_ro(
+            "candidates", [](const Algorithm& self) { return std::vector(self.candidates); },
+            "Specifications that the model tries where no row of a table speaks.")
+        .def_prop_ro(
+            "samples", [](const Algorithm& self) { return std::vector(self.samples); },
+            "Specifications that tests go through, for blocks of some bytes.")
         .def_ro("in_network", &Algorithm::in_network, "True when aggregators take part.");
 
     m.def(

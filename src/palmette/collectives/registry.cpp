@@ -101,6 +101,10 @@ bool uses_node_memory(const Algorithm& row, const Spec& spec) {
            (row.node_memory == NodeMemory::where_asked && asks_for_node_memory(spec));
 }
 
+bool in_segments(const Spec& spec) { return spec.find("segment").has_value(); }
+
+bool chained_on_top(const Spec& spec) { return spec.find("top") == "chain"; }
+
 void check_single_copy(const Spec& spec) {
     if (!spec.find("single")) return;
     spec.size("single", 0);

@@ -1,7 +1,8 @@
-// Registry of algorithms, one row each: name, one sentence, source, keys, preconditions, and the generator of a rank's
-// program.
+// Registry of algorithms, one row each: name, one sentence, source, keys, preconditions, the generator of a rank's
+// program, what the model tries of it, and what tests force.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,15 +26,18 @@ enum class NodeMemory : std::uint8_t {
     always
 };
 
+/// Specifications as text. A row's are written in its braces, so they live as long as the row does: for ever.
+using Specs = std::initializer_list<std::string_view>;
+
 struct Algorithm {
     plan::Collective collective;
     std::string_view name;
     std::string_view sentence;
-    std::string_view source;         ///< where the method was published
-    std::string_view keys;           ///< options after the name, for people
-    std::string_view preconditions;  ///< for people; `refuse` checks them
+    std::string_view source;                  ///< where the method was published
+    std::string_view keys;                    ///< options after the name, for people
+    std::string_view preconditions = "none";  ///< for people; `refuse` checks them
     /// True when a rank forwards blocks of others, whose sizes it may not know (gatherv, scatterv).
-    bool relays;
+    bool relays = false;
     /// Why this algorithm can't serve that job and request with that spec, or nothing. Depends only on data that is the
     /// same on all ranks. Throws base::Error on a spec with an unknown key or a bad value.
     std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
@@ -48,6 +52,13 @@ struct Algorithm {
     /// Plans have a program for each aggregator of the job, at the service positions behind the ranks: `make` is called
     /// for these, too.
     bool in_network = false;
+    /// Whether segments are forwarded along a chain or ring, and so arrive one after the other; null: never.
+    bool (*pipelined)(const Spec& spec) = nullptr;
+    /// What the model considers where no row of a decision table speaks, and the tuner where it has no grid of keys.
+    Specs candidates = {};
+    /// What every test of algorithms goes through, in C++ and under MPIs: each key at least once. Segments are for
+    /// blocks of some bytes.
+    Specs samples = {};
 };
 
 /// Whether a plan by this specification may have shared-memory steps; the same answer on all ranks.
@@ -79,6 +90,11 @@ std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec)
 
 /// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);
+
+/// For `Algorithm::pipelined`: whether blocks are cut into segments; whether leaders of the outermost groups are a
+/// chain.
+bool in_segments(const Spec& spec);
+bool chained_on_top(const Spec& spec);
 
 /// Key single=SIZE: exposures of at least so many bytes are read by single copy, where the kernel allows that. The plan
 /// is the same; the runtime reads the key. Throws base::Error for a bad size and for a spec that shares no memory.

@@ -1,45 +1,39 @@
-// Declarations of all algorithms' rows: each algorithm's file defines its row, rows.cpp lists them.
+// Declarations of all algorithms' rows: each algorithm's file defines its row, and is listed here.
 #pragma once
 
 #include "palmette/collectives/registry.hpp"
 
 namespace palmette::collectives {
 
-extern const Algorithm gather_linear, gather_k_nomial, gather_by_topology, scatter_linear, scatter_k_nomial,
-    scatter_by_topology, allgather_ring, allgather_recursive_doubling, allgather_bruck, allgather_neighbor_exchange,
-    allgather_leaders, allgather_linear, allgather_circulant, allgather_bine, allgather_locality_bruck,
-    allgather_by_topology, gather_bine, scatter_bine;
+// A line of it is all that an algorithm needs besides its own file. In the order of listings.
+#define PALMETTE_ALGORITHMS(ROW)                                                                                    \
+    ROW(gather_linear)                                                                                              \
+    ROW(gather_k_nomial)                                                                                            \
+    ROW(gather_by_topology) ROW(gather_bine) ROW(scatter_linear) ROW(scatter_k_nomial) ROW(scatter_by_topology)     \
+        ROW(scatter_bine) ROW(allgather_ring) ROW(allgather_recursive_doubling) ROW(allgather_bruck) ROW(           \
+            allgather_neighbor_exchange) ROW(allgather_leaders) ROW(allgather_linear) ROW(allgather_circulant)      \
+            ROW(allgather_bine) ROW(allgather_locality_bruck) ROW(allgather_by_topology) ROW(bcast_linear) ROW(     \
+                bcast_k_nomial) ROW(bcast_k_ary) ROW(bcast_chain) ROW(bcast_by_topology) ROW(bcast_bine)            \
+                ROW(bcast_earliest) ROW(bcast_scatter_allgather) ROW(bcast_circulant) ROW(bcast_leaders) ROW(       \
+                    bcast_node_pieces) ROW(reduce_linear) ROW(reduce_k_nomial) ROW(reduce_k_ary) ROW(reduce_chain)  \
+                    ROW(reduce_by_topology) ROW(reduce_bine) ROW(reduce_earliest) ROW(reduce_reduce_scatter_gather) \
+                        ROW(reduce_ring_gather) ROW(reduce_node_pieces) ROW(allreduce_recursive_doubling)           \
+                            ROW(allreduce_recursive_multiplying) ROW(allreduce_all) ROW(allreduce_rabenseifner)     \
+                                ROW(allreduce_ring) ROW(allreduce_direct) ROW(allreduce_reduce_bcast)               \
+                                    ROW(allreduce_leaders) ROW(allreduce_node_aware) ROW(allreduce_node_pieces)     \
+                                        ROW(allreduce_in_network) ROW(reduce_scatter_ring)                          \
+                                            ROW(reduce_scatter_recursive_halving) ROW(reduce_scatter_pairwise)      \
+                                                ROW(reduce_scatter_direct) ROW(reduce_scatter_leaders)              \
+                                                    ROW(alltoall_linear) ROW(alltoall_pairwise) ROW(alltoall_bruck) \
+                                                        ROW(alltoall_node_aware) ROW(alltoall_leaders)              \
+                                                            ROW(barrier_dissemination) ROW(barrier_by_topology)     \
+                                                                ROW(barrier_leaders) ROW(scan_linear)               \
+                                                                    ROW(scan_recursive_doubling) ROW(scan_all)      \
+                                                                        ROW(scan_leaders) ROW(scan_grouped)
 
-extern const Algorithm bcast_linear, bcast_k_nomial, bcast_k_ary, bcast_chain, bcast_by_topology, bcast_bine,
-    bcast_earliest, bcast_scatter_allgather, bcast_circulant, bcast_leaders, bcast_node_pieces;
-
-extern const Algorithm reduce_linear, reduce_k_nomial, reduce_k_ary, reduce_chain, reduce_by_topology, reduce_bine,
-    reduce_earliest, reduce_reduce_scatter_gather, reduce_ring_gather, reduce_node_pieces;
-
-extern const Algorithm allreduce_recursive_doubling, allreduce_recursive_multiplying, allreduce_all,
-    allreduce_rabenseifner, allreduce_ring, allreduce_direct, allreduce_reduce_bcast, allreduce_leaders,
-    allreduce_node_aware, allreduce_node_pieces, allreduce_in_network;
-
-extern const Algorithm reduce_scatter_ring, reduce_scatter_recursive_halving, reduce_scatter_pairwise,
-    reduce_scatter_direct, reduce_scatter_leaders;
-
-extern const Algorithm alltoall_linear, alltoall_pairwise, alltoall_bruck, alltoall_node_aware, alltoall_leaders;
-
-extern const Algorithm barrier_dissemination, barrier_by_topology, barrier_leaders;
-
-/// A method of both scan and exscan, which differ only in the own contribution.
-struct ScanMethod {
-    std::string_view name, sentence, source, keys, preconditions;
-    std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
-    Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
-    std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec);
-
-    Algorithm row(Collective collective) const {
-        return {collective, name, sentence, source, keys, preconditions, true, refuse, make, tags};
-    }
-};
-
-extern const ScanMethod scan_linear, scan_recursive_doubling, scan_all, scan_leaders, scan_grouped;
+#define PALMETTE_ROW(NAME) extern const Algorithm NAME;
+PALMETTE_ALGORITHMS(PALMETTE_ROW)
+#undef PALMETTE_ROW
 
 /// Algorithm `shared`, within one node: a row for each collective.
 std::vector<Algorithm> shared_rows();

@@ -58,8 +58,17 @@ Choice choose(const PlanKey& key, const RouteContext& context, const Job& job, c
     return choice;
 }
 
+const collectives::Algorithm& row_of(const plan::Request& request, const Spec& spec) {
+    return collectives::algorithm_named(request.collective, spec.name);
+}
+
 bool uses_node_memory(const plan::Request& request, const Spec& spec) {
-    return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
+    return collectives::uses_node_memory(row_of(request, spec), spec);
+}
+
+/// All that moves goes through the memory of one node.
+bool is_of_one_node(const plan::Request& request, const Spec& spec) {
+    return row_of(request, spec).node_memory == collectives::NodeMemory::always;
 }
 
 /// Which blocks are read where they lie, instead of copied into shared memory.
@@ -67,7 +76,7 @@ void set_single_copy(Route& route, const PlanKey& key, const NodeMemory& memory,
     if (!route.shares || !(memory.single_copy || memory.owners_always_map)) return;
     Spec& spec = *route.spec;
     const std::int64_t pays_from = memory.owners_always_map ? 1 : memory.pays_from;
-    if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
+    if (is_of_one_node(route.request, spec) && !spec.find("single") && key.block_bytes >= pays_from)
         spec.options.emplace_back("single", base::format_size(pays_from));
     if (const std::int64_t single = spec.size("single", 0); single > 0) route.single_copy_from = single;
     // Shorter ones must all fit in the ring.
@@ -99,12 +108,12 @@ void complete(Route& route, const PlanKey& key, const RouteContext& context, con
     route.spec = std::move(choice.algorithm);
     Spec& spec = *route.spec;
     route.candidate = spec.text();
-    route.shares =
-        request.shared_memory && uses_node_memory(request, spec) && (key.block_bytes >= 0 || spec.name == "shared");
+    route.shares = request.shared_memory && uses_node_memory(request, spec) &&
+                   (key.block_bytes >= 0 || is_of_one_node(request, spec));
     request.shared_memory = route.shares;
     set_single_copy(route, key, memory, job.size());
     route.algorithm = spec.text();
-    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+    const collectives::Algorithm& row = row_of(request, spec);
     route.relays = row.relays;
     if (auto reason = row.refuse(job, request, spec)) return leave(route, Route::Left::precondition, *reason);
     route.aggregates = collectives::uses_aggregators(request.collective, spec);

@@ -16,7 +16,7 @@
 #include "support/fair_links.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
-#include "support/specs_alltoall.hpp"
+#include "support/specs.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -393,7 +393,15 @@ TEST_P(AlltoallvForm, is_right_and_needs_only_lengths_that_a_rank_can_know) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, AlltoallvForm, testing::ValuesIn(test::alltoall_specs()), [](const auto& made) {
+std::vector<std::string> sending_specs() {
+    std::vector<std::string> out;
+    for (const Algorithm& row : algorithms())
+        if (row.collective == Collective::alltoall && row.node_memory != NodeMemory::always)
+            out.insert(out.end(), row.samples.begin(), row.samples.end());
+    return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, AlltoallvForm, testing::ValuesIn(sending_specs()), [](const auto& made) {
     std::string name;
     for (const char c : made.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     return name;

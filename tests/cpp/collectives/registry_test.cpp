@@ -30,6 +30,19 @@ TEST(Registry, every_row_says_what_it_is_and_has_a_name_of_its_own) {
     }
 }
 
+TEST(Registry, every_row_has_samples_and_they_and_its_candidates_are_its_own) {
+    for (const Algorithm& row : algorithms()) {
+        EXPECT_TRUE(row.in_network || row.samples.size() > 0) << row.name;
+        for (const Specs& texts : {row.samples, row.candidates}) {
+            std::set<std::string> different;
+            for (const std::string_view text : texts) {
+                EXPECT_EQ(Spec::parse(text).name, row.name);
+                EXPECT_TRUE(different.insert(Spec::parse(text).text()).second) << text;
+            }
+        }
+    }
+}
+
 TEST(Registry, an_unknown_name_is_answered_with_the_known_ones) {
     EXPECT_THAT(refusal("4node", Collective::gather, "bruck"),
                 HasSubstr("algorithm 'bruck' is unknown for gather: there are linear, k_nomial, by_topology, "));

@@ -1,15 +1,12 @@
-"""The specifications to force: those that the C++ tests of algorithms go through, read from their lists."""
+"""The specifications to force: the samples of all algorithms, which the C++ tests go through, too."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from palmette import _core
-
-SUPPORT = Path(__file__).resolve().parents[2] / "cpp" / "support"
 
 COLLECTIVE_OF = {
     "gather": "gather",
@@ -33,11 +30,7 @@ COLLECTIVE_OF = {
 """Function -> collective. These are all functions that are served."""
 
 SEGMENT_FACTOR = 48
-"""The lists are made for blocks of some bytes; a program's have up to a megabyte."""
-
-
-def _texts(body: str) -> list[str]:
-    return re.findall(r'"([^"]+)"', body)
+"""Samples are made for blocks of some bytes; a program's have up to a megabyte."""
 
 
 def _grown(spec: str) -> str:
@@ -46,24 +39,11 @@ def _grown(spec: str) -> str:
 
 @cache
 def every_spec() -> Mapping[str, tuple[str, ...]]:
-    """Return collective -> specifications, in the order of the lists."""
+    """Return collective -> specifications, in the order of the registry."""
     found: dict[str, list[str]] = {collective: [] for collective in COLLECTIVE_OF.values()}
-    main = (SUPPORT / "specs.hpp").read_text(encoding="utf-8")
-    loops = re.findall(r"for \(const char\* text\s*:\s*\{(.*?)\}\)\s*out\.emplace_back\((\S+?),", main, re.DOTALL)
-    for body, where in loops:
-        for collective in ("gather", "scatter") if where == "c" else (where.rpartition(":")[2],):
-            found[collective] += _texts(body)
-    lists: dict[str, list[str]] = {}
-    for path in sorted(SUPPORT.glob("specs_*.hpp")):
-        text = path.read_text(encoding="utf-8")
-        for name, body in re.findall(r"> (\w+)\(\) \{\s*return \{(.*?)\};\s*\}", text, re.DOTALL):
-            lists[name] = _texts(body)
-    for collective, name in re.findall(r"add\(Collective::(\w+), (\w+)\(\)\)", main):
-        found[collective] += lists[name]
-    for algorithm in _core.algorithms():
-        if algorithm.name == "shared":
-            found[str(algorithm.collective)].append("shared")
-    return {collective: tuple(_grown(spec) for spec in dict.fromkeys(specs)) for collective, specs in found.items()}
+    for row in _core.algorithms():
+        found[row.collective] += [_grown(spec) for spec in row.samples]
+    return {collective: tuple(specs) for collective, specs in found.items()}
 
 
 def number_of_sets() -> int:

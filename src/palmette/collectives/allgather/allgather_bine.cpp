@@ -98,15 +98,19 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 }  // namespace
 
 const Algorithm allgather_bine{
-    Collective::allgather,
-    "bine",
-    "A butterfly with negabinary distances: log_2 p steps whose partners are nearer than those of recursive doubling.",
-    "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC 2025",
-    "order=topology|rank",
-    "none",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "bine",
+    .sentence =
+        "A butterfly with negabinary distances: log_2 p steps whose partners are nearer than those of recursive "
+        "doubling.",
+    .source =
+        "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC "
+        "2025",
+    .keys = "order=topology|rank",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .samples = {"bine", "bine:order=rank"},
 };
 
 }  // namespace palmette::collectives

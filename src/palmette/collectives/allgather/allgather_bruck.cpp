@@ -22,15 +22,17 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm allgather_bruck{
-    Collective::allgather,
-    "bruck",
-    "ceil(log_k p) steps for any number of ranks; blocks land at their place, so there is no final rotation.",
-    "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997",
-    "radix=K (2), order=topology|rank",
-    "none",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "bruck",
+    .sentence =
+        "ceil(log_k p) steps for any number of ranks; blocks land at their place, so there is no final rotation.",
+    .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997",
+    .keys = "radix=K (2), order=topology|rank",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .candidates = {"bruck", "bruck:radix=4"},
+    .samples = {"bruck", "bruck:radix=3", "bruck:radix=8,order=rank"},
 };
 
 }  // namespace palmette::collectives

@@ -160,17 +160,22 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 }  // namespace
 
 const Algorithm allgather_by_topology{
-    Collective::allgather,
-    "by_topology",
-    "Leaders gather level by level, those at the top exchange, and each arrival is broadcast down at once: the top is "
-    "crossed once on the critical path.",
-    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for allgather and with any number of levels",
-    "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), "
-    "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|bine (all)",
-    "the pattern at the top must support the number of groups there",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "by_topology",
+    .sentence =
+        "Leaders gather level by level, those at the top exchange, and each arrival is broadcast down at once: the top "
+        "is "
+        "crossed once on the critical path.",
+    .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for allgather and with any number of levels",
+    .keys =
+        "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), "
+        "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|bine (all)",
+    .preconditions = "the pattern at the top must support the number of groups there",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .samples = {"by_topology", "by_topology:node=linear,leaf=linear,top=all", "by_topology:node=binomial,top=circulant",
+                "by_topology:leaf=k_nomial.3,pod=linear,top=ring"},
 };
 
 }  // namespace palmette::collectives

@@ -25,15 +25,16 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm allgather_circulant{
-    Collective::allgather,
-    "circulant",
-    "ceil(log_2 p) steps on a circulant graph for any number of ranks, with distances as short as they can be.",
-    "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
-    "order=topology|rank",
-    "none",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "circulant",
+    .sentence =
+        "ceil(log_2 p) steps on a circulant graph for any number of ranks, with distances as short as they can be.",
+    .source = "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
+    .keys = "order=topology|rank",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .samples = {"circulant", "circulant:order=rank"},
 };
 
 }  // namespace palmette::collectives

@@ -251,20 +251,34 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 }  // namespace
 
 const Algorithm allgather_leaders{
-    Collective::allgather,
-    "leaders",
-    "One or more leaders per node (or other level) exchange over rails; they gather from members and broadcast "
-    "each arrival at once.",
-    "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in docs/decisions/0004",
-    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
-    "inside=linear|binomial|k_nomial.K (linear), "
-    "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
-    "the pattern between leaders must support their number; rail_major and node_major need as many ranks as leaders in "
-    "every "
-    "group",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "leaders",
+    .sentence =
+        "One or more leaders per node (or other level) exchange over rails; they gather from members and broadcast "
+        "each arrival at once.",
+    .source =
+        "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in "
+        "docs/decisions/0004",
+    .keys =
+        "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
+        "inside=linear|binomial|k_nomial.K (linear), "
+        "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
+    .preconditions =
+        "the pattern between leaders must support their number; rail_major and node_major need as many ranks as "
+        "leaders in "
+        "every "
+        "group",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .candidates = {"leaders:between=recursive_doubling,inside=binomial", "leaders:between=bruck,inside=binomial",
+                   "leaders:leaders=4,between=bruck,inside=binomial", "leaders:leaders=4,between=ring,inside=linear"},
+    .samples = {"leaders", "leaders:leaders=2,between=bruck", "leaders:leaders=3,between=ring,inside=binomial",
+                "leaders:leaders=2,between=recursive_doubling,layout=rail_major",
+                "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial",
+                "leaders:between=neighbor_exchange,inside=k_nomial.3", "leaders:level=leaf,between=ring",
+                "leaders:level=leaf,leaders=2,between=bruck,inside=binomial", "leaders:level=leaf,between=all",
+                "leaders:leaders=2,between=circulant", "leaders:between=bine,inside=binomial"},
 };
 
 }  // namespace palmette::collectives

@@ -37,16 +37,20 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm allgather_linear{
-    Collective::allgather,
-    "linear",
-    "Every rank sends its block to every other rank at once: minimal latency, but many bytes over the uplinks.",
-    "Basic linear allgather, as in Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order of messages is "
-    "palmette's own",
-    "partners=balanced|shift|xor (balanced)",
-    "partners=xor needs a power of two ranks",
-    false,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "linear",
+    .sentence =
+        "Every rank sends its block to every other rank at once: minimal latency, but many bytes over the uplinks.",
+    .source =
+        "Basic linear allgather, as in Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order of messages "
+        "is "
+        "palmette's own",
+    .keys = "partners=balanced|shift|xor (balanced)",
+    .preconditions = "partners=xor needs a power of two ranks",
+    .refuse = refuse,
+    .make = make,
+    .candidates = {"linear"},
+    .samples = {"linear", "linear:partners=xor"},
 };
 
 }  // namespace palmette::collectives

@@ -182,18 +182,20 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm allgather_locality_bruck{
-    Collective::allgather,
-    "locality_bruck",
-    "Bruck's algorithm between nodes with the ranks per node as radix: one message per rank and round.",
-    "Bienz, Gautam, Kharel, \"A locality-aware Bruck allgather\", EuroMPI 2022; any sizes of nodes here",
-    "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear), "
-    "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
-    "none",
-    true,
-    refuse,
-    make,
-    nullptr,
-    NodeMemory::where_asked,
+    .collective = Collective::allgather,
+    .name = "locality_bruck",
+    .sentence = "Bruck's algorithm between nodes with the ranks per node as radix: one message per rank and round.",
+    .source = "Bienz, Gautam, Kharel, \"A locality-aware Bruck allgather\", EuroMPI 2022; any sizes of nodes here",
+    .keys =
+        "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear), "
+        "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .node_memory = NodeMemory::where_asked,
+    .candidates = {"locality_bruck", "locality_bruck:inside=shared"},
+    .samples = {"locality_bruck", "locality_bruck:radix=2,level=leaf", "locality_bruck:radix=3,inside=shared",
+                "locality_bruck:inside=shared,single=64"},
 };
 
 }  // namespace palmette::collectives

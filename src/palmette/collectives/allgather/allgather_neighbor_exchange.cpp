@@ -20,15 +20,16 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm allgather_neighbor_exchange{
-    Collective::allgather,
-    "neighbor_exchange",
-    "p/2 steps of two blocks each, alternating between the neighbours: half of the ring's steps.",
-    "Chen, Zhang, Zhang, Yuan, HPC Asia 2005",
-    "order=topology|rank",
-    "the number of ranks is even, or one",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "neighbor_exchange",
+    .sentence = "p/2 steps of two blocks each, alternating between the neighbours: half of the ring's steps.",
+    .source = "Chen, Zhang, Zhang, Yuan, HPC Asia 2005",
+    .keys = "order=topology|rank",
+    .preconditions = "the number of ranks is even, or one",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .samples = {"neighbor_exchange", "neighbor_exchange:order=rank"},
 };
 
 }  // namespace palmette::collectives

@@ -20,15 +20,17 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm allgather_recursive_doubling{
-    Collective::allgather,
-    "recursive_doubling",
-    "lg p exchanges of doubling size with partners 1, 2, 4, ... positions away.",
-    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    "order=topology|rank",
-    "the number of ranks is a power of two",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "recursive_doubling",
+    .sentence = "lg p exchanges of doubling size with partners 1, 2, 4, ... positions away.",
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = "order=topology|rank",
+    .preconditions = "the number of ranks is a power of two",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .candidates = {"recursive_doubling"},
+    .samples = {"recursive_doubling", "recursive_doubling:order=rank"},
 };
 
 }  // namespace palmette::collectives

@@ -22,15 +22,19 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm allgather_ring{
-    Collective::allgather,
-    "ring",
-    "A ring in topology order that closes inside every node, and inside switches where that relieves the fullest link.",
-    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "order=topology|rank, nested=auto|yes|no (auto), segment=SIZE",
-    "none",
-    true,
-    refuse,
-    make,
+    .collective = Collective::allgather,
+    .name = "ring",
+    .sentence =
+        "A ring in topology order that closes inside every node, and inside switches where that relieves the fullest "
+        "link.",
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    .keys = "order=topology|rank, nested=auto|yes|no (auto), segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .pipelined = in_segments,
+    .candidates = {"ring:segment=32K", "ring", "ring:nested=no"},
+    .samples = {"ring", "ring:nested=no", "ring:segment=20", "ring:order=rank,segment=40", "ring:order=rank"},
 };
 
 }  // namespace palmette::collectives

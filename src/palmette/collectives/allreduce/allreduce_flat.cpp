@@ -76,83 +76,105 @@ constexpr std::string_view any_ranks =
 }  // namespace
 
 const Algorithm allreduce_recursive_doubling{
-    Collective::allreduce,
-    "recursive_doubling",
-    "lg p exchanges of the whole vector with partners 1, 2, 4, ... positions away; ranks beyond a power of two fold "
-    "in first.",
-    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "recursive_doubling",
+    .sentence =
+        "lg p exchanges of the whole vector with partners 1, 2, 4, ... positions away; ranks beyond a power of two "
+        "fold "
+        "in first.",
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"recursive_doubling", "recursive_doubling:order=rank"},
+    .samples = {"recursive_doubling", "recursive_doubling:order=rank,segment=20"},
 };
 
 const Algorithm allreduce_recursive_multiplying{
-    Collective::allreduce,
-    "recursive_multiplying",
-    "Groups of K exchange the whole vector all to all, log_K p times: a shorter critical path than doubling.",
-    "Ruefenacht, Bull, Booth, Parallel Computing 69, 2017",
-    "radix=K (4), order=topology|rank, segment=SIZE",
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "recursive_multiplying",
+    .sentence =
+        "Groups of K exchange the whole vector all to all, log_K p times: a shorter critical path than doubling.",
+    .source = "Ruefenacht, Bull, Booth, Parallel Computing 69, 2017",
+    .keys = "radix=K (4), order=topology|rank, segment=SIZE",
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"recursive_multiplying"},
+    .samples = {"recursive_multiplying", "recursive_multiplying:radix=3,segment=24"},
 };
 
 const Algorithm allreduce_all{
-    Collective::allreduce,
-    "all",
-    "Every rank sends its vector to every other one and combines all: critical path of one message, tiny vectors.",
-    "folklore; recursive multiplying with radix p",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "all",
+    .sentence =
+        "Every rank sends its vector to every other one and combines all: critical path of one message, tiny vectors.",
+    .source = "folklore; recursive multiplying with radix p",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"all"},
 };
 
 const Algorithm allreduce_rabenseifner{
-    Collective::allreduce,
-    "rabenseifner",
-    "Recursive halving reduce-scatter, nearest partners and largest halves first, then recursive doubling allgather.",
-    "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "rabenseifner",
+    .sentence =
+        "Recursive halving reduce-scatter, nearest partners and largest halves first, then recursive doubling "
+        "allgather.",
+    .source = "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"rabenseifner"},
+    .samples = {"rabenseifner", "rabenseifner:order=rank,segment=4"},
 };
 
 const Algorithm allreduce_ring{
-    Collective::allreduce,
-    "ring",
-    "Reduce-scatter and allgather around a ring that closes inside every node and switch: 2 (p-s)/p of the vector per "
-    "link.",
-    "Patarasuk, Yuan, JPDC 69(2), 2009; the nesting is palmette's",
-    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
-    "the operation is commutative",
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "ring",
+    .sentence =
+        "Reduce-scatter and allgather around a ring that closes inside every node and switch: 2 (p-s)/p of the vector "
+        "per "
+        "link.",
+    .source = "Patarasuk, Yuan, JPDC 69(2), 2009; the nesting is palmette's",
+    .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .pipelined = in_segments,
+    .candidates = {"ring:segment=32K", "ring"},
+    .samples = {"ring", "ring:nested=no,segment=4"},
 };
 
 const Algorithm allreduce_direct{
-    Collective::allreduce,
-    "direct",
-    "Part i of the vector goes directly to rank i, which combines and sends it to all: critical path of two messages.",
-    "folklore; direct reduce-scatter and allgather as in Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "direct",
+    .sentence =
+        "Part i of the vector goes directly to rank i, which combines and sends it to all: critical path of two "
+        "messages.",
+    .source = "folklore; direct reduce-scatter and allgather as in Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"direct"},
+    .samples = {"direct"},
 };
 
 }  // namespace palmette::collectives

@@ -286,17 +286,25 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm allreduce_node_aware{
-    Collective::allreduce,
-    "node_aware",
-    "Nodes exchange sums, with messages distributed over the ranks of a node: a short critical path for small vectors.",
-    "Bienz, Olson, Gropp, \"Node-aware improvements to allreduce\", ExaMPI 2019; any sizes and numbers of nodes here",
-    "radix=K|all (all), inside=recursive_doubling|recursive_multiplying[.K]|all (recursive_multiplying.4), "
-    "segment=SIZE",
-    "an operation that commutes",
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "node_aware",
+    .sentence =
+        "Nodes exchange sums, with messages distributed over the ranks of a node: a short critical path for small "
+        "vectors.",
+    .source =
+        "Bienz, Olson, Gropp, \"Node-aware improvements to allreduce\", ExaMPI 2019; any sizes and numbers of nodes "
+        "here",
+    .keys =
+        "radix=K|all (all), inside=recursive_doubling|recursive_multiplying[.K]|all (recursive_multiplying.4), "
+        "segment=SIZE",
+    .preconditions = "an operation that commutes",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"node_aware"},
+    .samples = {"node_aware", "node_aware:radix=2,inside=recursive_doubling",
+                "node_aware:radix=3,inside=all,segment=20"},
 };
 
 }  // namespace palmette::collectives

@@ -26,21 +26,30 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm allreduce_node_pieces{
-    Collective::allreduce,
-    "node_pieces",
-    "A piece of the vector per node: all send it directly to its node, which sends the sum to all; the ranks of a "
-    "node share these messages.",
-    "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
-    "techniques\", "
-    "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
-    "inside=direct|halving|halving.K (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, window=W "
-    "slices at "
-    "once (1)",
-    "an operation that isn't commutative needs ranks in topology order",
-    true,
-    refuse,
-    make,
-    node_pieces_tags,
+    .collective = Collective::allreduce,
+    .name = "node_pieces",
+    .sentence =
+        "A piece of the vector per node: all send it directly to its node, which sends the sum to all; the ranks of a "
+        "node share these messages.",
+    .source =
+        "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
+        "techniques\", "
+        "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
+    .keys =
+        "inside=direct|halving|halving.K (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, "
+        "window=W "
+        "slices at "
+        "once (1)",
+    .preconditions = "an operation that isn't commutative needs ranks in topology order",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = node_pieces_tags,
+    .candidates = {"node_pieces", "node_pieces:inside=halving.4",
+                   "node_pieces:inside=halving,complete=tree,segment=8K,window=3"},
+    .samples = {"node_pieces", "node_pieces:segment=20,window=2", "node_pieces:inside=halving.4",
+                "node_pieces:inside=halving.3,complete=tree,segment=24",
+                "node_pieces:inside=halving,complete=tree,segment=40"},
 };
 
 }  // namespace palmette::collectives

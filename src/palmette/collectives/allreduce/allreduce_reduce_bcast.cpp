@@ -56,16 +56,18 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm allreduce_reduce_bcast{
-    Collective::allreduce,
-    "reduce_bcast",
-    "Up a tree with a leader per node, leaf and tier, and down again; segments are pipelined through the levels.",
-    "Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, IPDPS 2000 (trees by level)",
-    "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE",
-    "an operation that isn't commutative needs ranks in topology order",
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::allreduce,
+    .name = "reduce_bcast",
+    .sentence =
+        "Up a tree with a leader per node, leaf and tier, and down again; segments are pipelined through the levels.",
+    .source = "Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, IPDPS 2000 (trees by level)",
+    .keys = "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE",
+    .preconditions = "an operation that isn't commutative needs ranks in topology order",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"reduce_bcast", "reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20"},
 };
 
 }  // namespace palmette::collectives

@@ -110,17 +110,22 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 }  // namespace
 
 const Algorithm alltoall_bruck{
-    Collective::alltoall,
-    "bruck",
-    "Blocks travel by the digits of their distance in base k: (k-1) ceil(log_k p) messages per rank instead of p-1.",
-    "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; any radix, also for uneven blocks, as in Fan, Domke, "
-    "Ba, Kumar "
-    "(TuNA), 2024",
-    "radix=K (2)",
-    "none",
-    true,
-    refuse,
-    make,
+    .collective = Collective::alltoall,
+    .name = "bruck",
+    .sentence =
+        "Blocks travel by the digits of their distance in base k: (k-1) ceil(log_k p) messages per rank instead of "
+        "p-1.",
+    .source =
+        "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; any radix, also for uneven blocks, as in Fan, "
+        "Domke, "
+        "Ba, Kumar "
+        "(TuNA), 2024",
+    .keys = "radix=K (2)",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .candidates = {"bruck", "bruck:radix=4", "bruck:radix=8"},
+    .samples = {"bruck", "bruck:radix=3", "bruck:radix=8"},
 };
 
 }  // namespace palmette::collectives

@@ -143,30 +143,40 @@ Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spe
 }  // namespace
 
 const Algorithm alltoall_linear{
-    Collective::alltoall,
-    "linear",
-    "Every rank sends each block directly to its target, all at once, in an order that spreads every pair of groups "
-    "over "
-    "time.",
-    "The basic algorithm of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the order of messages is palmette's own",
-    "partners=balanced|shift|xor (balanced)",
-    "partners=xor needs a power of two ranks",
-    false,
-    refuse_linear,
-    make_linear,
+    .collective = Collective::alltoall,
+    .name = "linear",
+    .sentence =
+        "Every rank sends each block directly to its target, all at once, in an order that spreads every pair of "
+        "groups "
+        "over "
+        "time.",
+    .source =
+        "The basic algorithm of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the order of messages is palmette's "
+        "own",
+    .keys = "partners=balanced|shift|xor (balanced)",
+    .preconditions = "partners=xor needs a power of two ranks",
+    .refuse = refuse_linear,
+    .make = make_linear,
+    .candidates = {"linear"},
+    .samples = {"linear", "linear:partners=shift"},
 };
 
 const Algorithm alltoall_pairwise{
-    Collective::alltoall,
-    "pairwise",
-    "As linear with at most W messages in flight per direction, for each level that peers are separated at, or in all.",
-    "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are palmette's "
-    "own",
-    "window=W (5), partners=balanced|shift|xor (balanced), levels=apart|together (apart)",
-    "partners=xor needs a power of two ranks",
-    false,
-    refuse_pairwise,
-    make_pairwise,
+    .collective = Collective::alltoall,
+    .name = "pairwise",
+    .sentence =
+        "As linear with at most W messages in flight per direction, for each level that peers are separated at, or in "
+        "all.",
+    .source =
+        "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are "
+        "palmette's "
+        "own",
+    .keys = "window=W (5), partners=balanced|shift|xor (balanced), levels=apart|together (apart)",
+    .preconditions = "partners=xor needs a power of two ranks",
+    .refuse = refuse_pairwise,
+    .make = make_pairwise,
+    .samples = {"pairwise", "pairwise:window=1", "pairwise:window=3,partners=shift", "pairwise:window=2,partners=xor",
+                "pairwise:window=1,levels=together", "pairwise:window=3,partners=shift,levels=together"},
 };
 
 }  // namespace palmette::collectives

@@ -34,19 +34,29 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm alltoall_leaders{
-    Collective::alltoall,
-    "leaders",
-    "Leaders collect their group's blocks, exchange one message per pair of groups, and distribute what they receive.",
-    "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
-    "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-    "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: exposures from there on are "
-    "read by single copy",
-    "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
-    true,
-    refuse,
-    make,
-    combined_tags,
-    NodeMemory::where_asked,
+    .collective = Collective::alltoall,
+    .name = "leaders",
+    .sentence =
+        "Leaders collect their group's blocks, exchange one message per pair of groups, and distribute what they "
+        "receive.",
+    .source =
+        "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader "
+        "all-to-all)",
+    .keys =
+        "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
+        "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: exposures from there on are "
+        "read by single copy",
+    .preconditions = "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = combined_tags,
+    .node_memory = NodeMemory::where_asked,
+    .candidates = {"leaders:leaders=8"},
+    .samples = {"leaders", "leaders:leaders=3,rounds=4", "leaders:leaders=2,split=sources,level=leaf,rounds=5",
+                "leaders:leaders=4,split=sources,inside=shared,level=leaf,rounds=3", "leaders:leaders=3,level=leaf",
+                "leaders:leaders=2,split=sources,segment=32", "leaders:leaders=2,inside=shared",
+                "leaders:leaders=2,split=sources,inside=shared,level=leaf"},
 };
 
 }  // namespace palmette::collectives

@@ -29,20 +29,23 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm barrier_by_topology{
-    Collective::barrier,
-    "by_topology",
-    "Up a tree with leaders per node, chassis, leaf and tier, and down again: 2 (p - 1) messages, few between leaves.",
-    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010 (the tree); folklore (gather and release)",
-    "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
-    "leaders "
-    "(stars, "
-    "binomial from 9 members on), inside=... for all levels inside of the node, top=...",
-    "shared only for the level of nodes and those inside",
-    false,
-    refuse,
-    make,
-    nullptr,
-    NodeMemory::where_asked,
+    .collective = Collective::barrier,
+    .name = "by_topology",
+    .sentence =
+        "Up a tree with leaders per node, chassis, leaf and tier, and down again: 2 (p - 1) messages, few between "
+        "leaves.",
+    .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010 (the tree); folklore (gather and release)",
+    .keys =
+        "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
+        "leaders "
+        "(stars, "
+        "binomial from 9 members on), inside=... for all levels inside of the node, top=...",
+    .preconditions = "shared only for the level of nodes and those inside",
+    .refuse = refuse,
+    .make = make,
+    .node_memory = NodeMemory::where_asked,
+    .samples = {"by_topology", "by_topology:node=shared,socket=shared,leaf=binomial,top=chain",
+                "by_topology:inside=binomial,top=k_ary.3"},
 };
 
 }  // namespace palmette::collectives

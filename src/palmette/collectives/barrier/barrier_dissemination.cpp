@@ -32,17 +32,18 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm barrier_dissemination{
-    Collective::barrier,
-    "dissemination",
-    "ceil(log_k p) rounds in topology order, in each of which every rank notifies k - 1 others.",
-    "Hensgen, Finkel, Manber, IJPP 17(1), 1988; radix k: Hoefler, Mehlan, Mietke, Rehm, IPDPS workshops 2006",
-    "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of each)",
-    "none",
-    false,
-    refuse,
-    make,
-    nullptr,
-    NodeMemory::where_asked,
+    .collective = Collective::barrier,
+    .name = "dissemination",
+    .sentence = "ceil(log_k p) rounds in topology order, in each of which every rank notifies k - 1 others.",
+    .source = "Hensgen, Finkel, Manber, IJPP 17(1), 1988; radix k: Hoefler, Mehlan, Mietke, Rehm, IPDPS workshops 2006",
+    .keys =
+        "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of "
+        "each)",
+    .refuse = refuse,
+    .make = make,
+    .node_memory = NodeMemory::where_asked,
+    .candidates = {"dissemination:inside=shared", "dissemination"},
+    .samples = {"dissemination", "dissemination:radix=4", "dissemination:radix=3,inside=shared"},
 };
 
 }  // namespace palmette::collectives

@@ -82,19 +82,26 @@ Program barrier_among_leaders(const Job& job, Rank rank, const Request& request,
 }
 
 const Algorithm barrier_leaders{
-    Collective::barrier,
-    "leaders",
-    "One leader per leaf (or other level); leaders notify each other, with between=all directly: one latency across.",
-    "Hensgen, Finkel, Manber, IJPP 17(1), 1988 (dissemination); leaders as in Kandalla et al., IPDPS workshops 2010",
-    "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and inside=SHAPE "
-    "as in "
-    "by_topology",
-    "shared only for the level of nodes and those inside",
-    false,
-    refuse,
-    make,
-    nullptr,
-    NodeMemory::where_asked,
+    .collective = Collective::barrier,
+    .name = "leaders",
+    .sentence =
+        "One leader per leaf (or other level); leaders notify each other, with between=all directly: one latency "
+        "across.",
+    .source =
+        "Hensgen, Finkel, Manber, IJPP 17(1), 1988 (dissemination); leaders as in Kandalla et al., IPDPS workshops "
+        "2010",
+    .keys =
+        "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and "
+        "inside=SHAPE "
+        "as in "
+        "by_topology",
+    .preconditions = "shared only for the level of nodes and those inside",
+    .refuse = refuse,
+    .make = make,
+    .node_memory = NodeMemory::where_asked,
+    .candidates = {"leaders"},
+    .samples = {"leaders", "leaders:between=dissemination,level=node,inside=shared",
+                "leaders:between=all,level=leaf,leaf=k_nomial.3,inside=linear"},
 };
 
 }  // namespace palmette::collectives

@@ -126,17 +126,23 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm bcast_leaders{
-    Collective::bcast,
-    "leaders",
-    "Several leaders per group, each of which forwards a chunk of the vector between groups and inside its own.",
-    "Kandalla, Subramoni, Santhanaraman, Koop, Panda, IPDPS workshops 2009 (multi-leader allgather); for bcast here",
-    "leaders=L|all (1, all: as many as the smallest group has ranks), level=LEVEL (node), "
-    "between=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain (chain), inside=SHAPE (linear), segment=SIZE",
-    "none",
-    false,
-    refuse,
-    make,
-    one_tag_a_slice,
+    .collective = Collective::bcast,
+    .name = "leaders",
+    .sentence =
+        "Several leaders per group, each of which forwards a chunk of the vector between groups and inside its own.",
+    .source =
+        "Kandalla, Subramoni, Santhanaraman, Koop, Panda, IPDPS workshops 2009 (multi-leader allgather); for bcast "
+        "here",
+    .keys =
+        "leaders=L|all (1, all: as many as the smallest group has ranks), level=LEVEL (node), "
+        "between=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain (chain), inside=SHAPE (linear), segment=SIZE",
+    .refuse = refuse,
+    .make = make,
+    .tags = one_tag_a_slice,
+    .samples = {"leaders", "leaders:leaders=2,between=binomial,inside=chain,segment=24",
+                "leaders:leaders=all,level=leaf,inside=chain",
+                "leaders:leaders=6,level=leaf,between=chain,inside=binomial,segment=20",
+                "leaders:leaders=3,level=leaf,between=linear"},
 };
 
 }  // namespace palmette::collectives

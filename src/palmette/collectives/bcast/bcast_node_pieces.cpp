@@ -214,17 +214,21 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm bcast_node_pieces{
-    Collective::bcast,
-    "node_pieces",
-    "A piece of the vector to each node, which sends it directly to all others; the ranks of a node share these "
-    "messages.",
-    "as allreduce's node_pieces, with a scatter of the pieces at the start",
-    "inside=direct|halving|halving.K (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
-    "none",
-    false,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::bcast,
+    .name = "node_pieces",
+    .sentence =
+        "A piece of the vector to each node, which sends it directly to all others; the ranks of a node share these "
+        "messages.",
+    .source = "as allreduce's node_pieces, with a scatter of the pieces at the start",
+    .keys =
+        "inside=direct|halving|halving.K (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"node_pieces", "node_pieces:inside=halving,relays=1,segment=8K", "node_pieces:relays=1,segment=32K"},
+    .samples = {"node_pieces", "node_pieces:segment=24", "node_pieces:inside=halving.4",
+                "node_pieces:inside=halving.3,segment=40", "node_pieces:inside=halving,segment=40",
+                "node_pieces:inside=halving,relays=1"},
 };
 
 }  // namespace palmette::collectives

@@ -92,27 +92,33 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
 }  // namespace
 
 const Algorithm gather_bine{
-    Collective::gather,
-    "bine",
-    "A binomial tree with negabinary distances: log_2 p stages whose partners are nearer than a binomial tree's.",
-    "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC 2025",
-    "order=topology|rank, segment=SIZE",
-    "none",
-    true,
-    refuse,
-    make_gather,
+    .collective = Collective::gather,
+    .name = "bine",
+    .sentence =
+        "A binomial tree with negabinary distances: log_2 p stages whose partners are nearer than a binomial tree's.",
+    .source =
+        "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC "
+        "2025",
+    .keys = "order=topology|rank, segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make_gather,
+    .samples = {"bine", "bine:order=rank,segment=20"},
 };
 
 const Algorithm scatter_bine{
-    Collective::scatter,
-    "bine",
-    "A binomial tree with negabinary distances: log_2 p stages whose partners are nearer than a binomial tree's.",
-    "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC 2025",
-    "order=topology|rank, segment=SIZE",
-    "none",
-    true,
-    refuse,
-    make_scatter,
+    .collective = Collective::scatter,
+    .name = "bine",
+    .sentence =
+        "A binomial tree with negabinary distances: log_2 p stages whose partners are nearer than a binomial tree's.",
+    .source =
+        "De Sensi et al., \"Bine trees: enhancing collective operations by optimizing communication locality\", SC "
+        "2025",
+    .keys = "order=topology|rank, segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make_scatter,
+    .samples = {"bine", "bine:order=rank,segment=20"},
 };
 
 }  // namespace palmette::collectives

@@ -23,31 +23,49 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
 }  // namespace
 
 const Algorithm gather_by_topology{
-    Collective::gather,
-    "by_topology",
-    "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per group.",
-    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
-    "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
-    "segment=SIZE, relays=R|all (1), "
-    "direct=SIZE",
-    "none",
-    true,
-    refuse_by_topology,
-    make_gather,
+    .collective = Collective::gather,
+    .name = "by_topology",
+    .sentence =
+        "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per "
+        "group.",
+    .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
+    .keys =
+        "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
+        "segment=SIZE, relays=R|all (1), "
+        "direct=SIZE",
+    .relays = true,
+    .refuse = refuse_by_topology,
+    .make = make_gather,
+    .candidates = {"by_topology:node=linear,top=linear", "by_topology:node=linear,leaf=linear,top=linear",
+                   "by_topology:node=linear,top=linear,relays=all", "by_topology:node=k_nomial.5,top=k_nomial.5",
+                   "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.4,top=postal.12"},
+    .samples = {"by_topology", "by_topology:node=linear,top=linear",
+                "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
+                "by_topology:node=binomial,direct=64", "by_topology:node=linear,top=linear,relays=all",
+                "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20"},
 };
 
 const Algorithm scatter_by_topology{
-    Collective::scatter,
-    "by_topology",
-    "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per group.",
-    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
-    "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
-    "segment=SIZE, relays=R|all (1), "
-    "direct=SIZE",
-    "none",
-    true,
-    refuse_by_topology,
-    make_scatter,
+    .collective = Collective::scatter,
+    .name = "by_topology",
+    .sentence =
+        "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per "
+        "group.",
+    .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
+    .keys =
+        "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
+        "segment=SIZE, relays=R|all (1), "
+        "direct=SIZE",
+    .relays = true,
+    .refuse = refuse_by_topology,
+    .make = make_scatter,
+    .candidates = {"by_topology:node=linear,top=linear", "by_topology:node=linear,leaf=linear,top=linear",
+                   "by_topology:node=linear,top=linear,relays=all", "by_topology:node=k_nomial.5,top=k_nomial.5",
+                   "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.4,top=postal.12"},
+    .samples = {"by_topology", "by_topology:node=linear,top=linear",
+                "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
+                "by_topology:node=binomial,direct=64", "by_topology:node=linear,top=linear,relays=all",
+                "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20"},
 };
 
 }  // namespace palmette::collectives

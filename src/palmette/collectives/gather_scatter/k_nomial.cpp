@@ -21,27 +21,33 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
 }  // namespace
 
 const Algorithm gather_k_nomial{
-    Collective::gather,
-    "k_nomial",
-    "A k-nomial tree (binomial by default) in topology or rank order: log_k p stages, blocks stored and forwarded.",
-    "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; binomial form as in Thakur et al., IJHPCA 2005",
-    "radix=K (2), order=topology|rank, segment=SIZE",
-    "none",
-    true,
-    refuse_k_nomial,
-    make_gather,
+    .collective = Collective::gather,
+    .name = "k_nomial",
+    .sentence =
+        "A k-nomial tree (binomial by default) in topology or rank order: log_k p stages, blocks stored and forwarded.",
+    .source =
+        "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; binomial form as in Thakur et al., IJHPCA 2005",
+    .keys = "radix=K (2), order=topology|rank, segment=SIZE",
+    .relays = true,
+    .refuse = refuse_k_nomial,
+    .make = make_gather,
+    .candidates = {"k_nomial", "k_nomial:radix=8", "k_nomial:radix=4,order=rank", "k_nomial:radix=8,order=rank"},
+    .samples = {"k_nomial", "k_nomial:radix=3", "k_nomial:radix=4,order=rank,segment=24"},
 };
 
 const Algorithm scatter_k_nomial{
-    Collective::scatter,
-    "k_nomial",
-    "A k-nomial tree (binomial by default) in topology or rank order: log_k p stages, blocks stored and forwarded.",
-    "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; binomial form as in Thakur et al., IJHPCA 2005",
-    "radix=K (2), order=topology|rank, segment=SIZE",
-    "none",
-    true,
-    refuse_k_nomial,
-    make_scatter,
+    .collective = Collective::scatter,
+    .name = "k_nomial",
+    .sentence =
+        "A k-nomial tree (binomial by default) in topology or rank order: log_k p stages, blocks stored and forwarded.",
+    .source =
+        "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; binomial form as in Thakur et al., IJHPCA 2005",
+    .keys = "radix=K (2), order=topology|rank, segment=SIZE",
+    .relays = true,
+    .refuse = refuse_k_nomial,
+    .make = make_scatter,
+    .candidates = {"k_nomial", "k_nomial:radix=8", "k_nomial:radix=4,order=rank", "k_nomial:radix=8,order=rank"},
+    .samples = {"k_nomial", "k_nomial:radix=3", "k_nomial:radix=4,order=rank,segment=24"},
 };
 
 }  // namespace palmette::collectives

@@ -20,27 +20,27 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
 }  // namespace
 
 const Algorithm gather_linear{
-    Collective::gather,
-    "linear",
-    "Every rank sends its block to the root directly; nothing is stored and forwarded.",
-    "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
-    "order=topology|rank",
-    "none",
-    false,
-    refuse_linear,
-    make_gather,
+    .collective = Collective::gather,
+    .name = "linear",
+    .sentence = "Every rank sends its block to the root directly; nothing is stored and forwarded.",
+    .source = "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
+    .keys = "order=topology|rank",
+    .refuse = refuse_linear,
+    .make = make_gather,
+    .candidates = {"linear", "linear:order=rank"},
+    .samples = {"linear", "linear:order=rank"},
 };
 
 const Algorithm scatter_linear{
-    Collective::scatter,
-    "linear",
-    "Every rank gets its block from the root directly; nothing is stored and forwarded.",
-    "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
-    "order=topology|rank",
-    "none",
-    false,
-    refuse_linear,
-    make_scatter,
+    .collective = Collective::scatter,
+    .name = "linear",
+    .sentence = "Every rank gets its block from the root directly; nothing is stored and forwarded.",
+    .source = "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
+    .keys = "order=topology|rank",
+    .refuse = refuse_linear,
+    .make = make_scatter,
+    .candidates = {"linear", "linear:order=rank"},
+    .samples = {"linear", "linear:order=rank"},
 };
 
 }  // namespace palmette::collectives

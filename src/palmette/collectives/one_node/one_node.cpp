@@ -358,16 +358,23 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 std::vector<Algorithm> shared_rows() {
+    static const Specs by_name{"shared"};
     std::vector<Algorithm> rows;
     for (std::size_t c = 0; c < plan::collective_count; ++c)
-        rows.push_back(
-            {static_cast<Collective>(c), "shared",
-             "Inside one node: every rank exposes what others need and reads what it needs where it is.",
-             "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
-             "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there each rank combines whole vectors, "
-             "single=SIZE (measured): blocks or vectors from there on are read by single copy",
-             "one node whose ranks can share memory; up to 32 where not all ranks know all sizes", false, refuse, make,
-             nullptr, NodeMemory::always});
+        rows.push_back({
+            .collective = static_cast<Collective>(c),
+            .name = "shared",
+            .sentence = "Inside one node: every rank exposes what others need and reads what it needs where it is.",
+            .source = "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
+            .keys = "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there each rank combines whole "
+                    "vectors, single=SIZE (measured): blocks or vectors from there on are read by single copy",
+            .preconditions = "one node whose ranks can share memory; up to 32 where not all ranks know all sizes",
+            .refuse = refuse,
+            .make = make,
+            .node_memory = NodeMemory::always,
+            .candidates = by_name,
+            .samples = by_name,
+        });
     return rows;
 }
 

@@ -130,16 +130,17 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 const Algorithm reduce_ring_gather{
-    Collective::reduce,
-    "ring_gather",
-    "A ring in topology order combines, and every rank sends its part to the root: a rank sends one vector in all.",
-    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "segment=SIZE",
-    "an operation that commutes",
-    false,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce,
+    .name = "ring_gather",
+    .sentence =
+        "A ring in topology order combines, and every rank sends its part to the root: a rank sends one vector in all.",
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    .keys = "segment=SIZE",
+    .preconditions = "an operation that commutes",
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"ring_gather"},
 };
 
 }  // namespace palmette::collectives

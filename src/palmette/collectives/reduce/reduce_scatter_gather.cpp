@@ -175,16 +175,19 @@ std::int64_t tags(const Job&, const Request&, const Spec&) { return 128; }
 }  // namespace
 
 const Algorithm reduce_reduce_scatter_gather{
-    Collective::reduce,
-    "reduce_scatter_gather",
-    "Recursive halving with the nearest partners first, then a binomial gather of the parts: a rank moves 2 vectors.",
-    "Rabenseifner, Optimization of collective reduction operations, ICCS 2004; pairs for any number of ranks",
-    "order=topology|rank",
-    "an operation that doesn't commute needs order=rank (its default then)",
-    false,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce,
+    .name = "reduce_scatter_gather",
+    .sentence =
+        "Recursive halving with the nearest partners first, then a binomial gather of the parts: a rank moves 2 "
+        "vectors.",
+    .source = "Rabenseifner, Optimization of collective reduction operations, ICCS 2004; pairs for any number of ranks",
+    .keys = "order=topology|rank",
+    .preconditions = "an operation that doesn't commute needs order=rank (its default then)",
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"reduce_scatter_gather", "reduce_scatter_gather:order=rank"},
+    .samples = {"reduce_scatter_gather"},
 };
 
 }  // namespace palmette::collectives

@@ -83,56 +83,67 @@ constexpr std::string_view any_ranks =
 }  // namespace
 
 const Algorithm reduce_scatter_ring{
-    Collective::reduce_scatter,
-    "ring",
-    "The allgather's nested ring reversed in time: partial results travel around and cross each link at most once per "
-    "block.",
-    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
-    "the operation is commutative",
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce_scatter,
+    .name = "ring",
+    .sentence =
+        "The allgather's nested ring reversed in time: partial results travel around and cross each link at most once "
+        "per "
+        "block.",
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .pipelined = in_segments,
+    .candidates = {"ring:segment=32K", "ring:nested=no"},
+    .samples = {"ring", "ring:nested=no,segment=32", "ring:order=rank"},
 };
 
 const Algorithm reduce_scatter_recursive_halving{
-    Collective::reduce_scatter,
-    "recursive_halving",
-    "lg p exchanges of halves, the largest with the nearest; ranks beyond a power of two fold in first.",
-    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce_scatter,
+    .name = "recursive_halving",
+    .sentence = "lg p exchanges of halves, the largest with the nearest; ranks beyond a power of two fold in first.",
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"recursive_halving"},
+    .samples = {"recursive_halving", "recursive_halving:order=rank,segment=32"},
 };
 
 const Algorithm reduce_scatter_pairwise{
-    Collective::reduce_scatter,
-    "pairwise",
-    "p-1 steps: in step k each rank sends a block directly to the rank k further, which combines it; two outstanding.",
-    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce_scatter,
+    .name = "pairwise",
+    .sentence =
+        "p-1 steps: in step k each rank sends a block directly to the rank k further, which combines it; two "
+        "outstanding.",
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"pairwise", "pairwise:order=rank"},
 };
 
 const Algorithm reduce_scatter_direct{
-    Collective::reduce_scatter,
-    "direct",
-    "Every block is sent directly to its owner, all at once: critical path of one message.",
-    "folklore; pairwise exchange without its steps",
-    order_keys,
-    any_ranks,
-    true,
-    refuse,
-    make,
-    tags,
+    .collective = Collective::reduce_scatter,
+    .name = "direct",
+    .sentence = "Every block is sent directly to its owner, all at once: critical path of one message.",
+    .source = "folklore; pairwise exchange without its steps",
+    .keys = order_keys,
+    .preconditions = any_ranks,
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"direct", "direct:order=rank"},
 };
 
 }  // namespace palmette::collectives

@@ -53,33 +53,49 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 
 }  // namespace
 
-const ScanMethod scan_linear{
-    "linear",
-    "A chain: every rank combines its own with the prefix from the rank before and forwards it; pipelined in segments.",
-    "folklore; Sanders, Traeff, EuroPVM/MPI 2006",
-    "segment=SIZE",
-    "none",
-    refuse,
-    make,
-    tags,
+const Algorithm scan_linear{
+    .collective = Collective::scan,
+    .name = "linear",
+    .sentence =
+        "A chain: every rank combines its own with the prefix from the rank before and forwards it; pipelined in "
+        "segments.",
+    .source = "folklore; Sanders, Traeff, EuroPVM/MPI 2006",
+    .keys = "segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"linear:segment=2K", "linear:segment=8K"},
+    .samples = {"linear", "linear:segment=20"},
 };
 
-const ScanMethod scan_recursive_doubling{
-    "recursive_doubling",
-    "Critical path of lg p messages: from the ranks 1, 2, 4, ... before, each with twice as many contributions.",
-    "Hillis, Steele, CACM 29(12), 1986",
-    "segment=SIZE",
-    "none",
-    refuse,
-    make,
-    tags,
+const Algorithm scan_recursive_doubling{
+    .collective = Collective::scan,
+    .name = "recursive_doubling",
+    .sentence =
+        "Critical path of lg p messages: from the ranks 1, 2, 4, ... before, each with twice as many contributions.",
+    .source = "Hillis, Steele, CACM 29(12), 1986",
+    .keys = "segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"recursive_doubling"},
+    .samples = {"recursive_doubling", "recursive_doubling:segment=24"},
 };
 
-const ScanMethod scan_all{
-    "all",      "Every rank sends to all later ones: critical path of one message, for tiny vectors over far links.",
-    "folklore", "segment=SIZE",
-    "none",     refuse,
-    make,       tags,
+const Algorithm scan_all{
+    .collective = Collective::scan,
+    .name = "all",
+    .sentence = "Every rank sends to all later ones: critical path of one message, for tiny vectors over far links.",
+    .source = "folklore",
+    .keys = "segment=SIZE",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = {"all"},
+    .samples = {"all"},
 };
 
 }  // namespace palmette::collectives

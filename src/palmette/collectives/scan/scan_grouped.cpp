@@ -256,16 +256,21 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 
 }  // namespace
 
-const ScanMethod scan_grouped{
-    "grouped",
-    "Prefixes inside of groups; then each rank receives the prefix of every other group up to it, at all levels.",
-    "this project: what a commutative operation makes of a group's ranks needs no order between groups",
-    "level=LEVEL (node), the innermost with groups; inside=recursive_doubling|all|linear (recursive_doubling), "
-    "segment=SIZE",
-    "a commutative operation, at most 1024 ranks and 96 sibling groups",
-    refuse,
-    make,
-    tags,
+const Algorithm scan_grouped{
+    .collective = Collective::scan,
+    .name = "grouped",
+    .sentence =
+        "Prefixes inside of groups; then each rank receives the prefix of every other group up to it, at all levels.",
+    .source = "this project: what a commutative operation makes of a group's ranks needs no order between groups",
+    .keys =
+        "level=LEVEL (node), the innermost with groups; inside=recursive_doubling|all|linear (recursive_doubling), "
+        "segment=SIZE",
+    .preconditions = "a commutative operation, at most 1024 ranks and 96 sibling groups",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"grouped", "grouped:inside=all,segment=20", "grouped:level=leaf,inside=linear"},
 };
 
 }  // namespace palmette::collectives

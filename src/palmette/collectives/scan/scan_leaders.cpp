@@ -171,16 +171,21 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 
 }  // namespace
 
-const ScanMethod scan_leaders{
-    "leaders",
-    "Totals go up the levels to leaders, which exchange across the outermost one, and prefixes come down.",
-    "Blelloch, IEEE Transactions on Computers 38(11), 1989, on the tree of the machine; Sanders, Traeff, EuroPVM/MPI "
-    "2006",
-    "level=LEVEL (node), the outermost with leaders; between=all|recursive_doubling|linear (all)",
-    "ranks in topology order",
-    refuse,
-    make,
-    tags,
+const Algorithm scan_leaders{
+    .collective = Collective::scan,
+    .name = "leaders",
+    .sentence = "Totals go up the levels to leaders, which exchange across the outermost one, and prefixes come down.",
+    .source =
+        "Blelloch, IEEE Transactions on Computers 38(11), 1989, on the tree of the machine; Sanders, Traeff, "
+        "EuroPVM/MPI "
+        "2006",
+    .keys = "level=LEVEL (node), the outermost with leaders; between=all|recursive_doubling|linear (all)",
+    .preconditions = "ranks in topology order",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = {"leaders", "leaders:between=linear", "leaders:level=leaf,between=recursive_doubling"},
 };
 
 }  // namespace palmette::collectives

@@ -24,7 +24,7 @@ std::optional<double> Estimator::on(const Tiers& tiers, const plan::Request& req
                              plan::is_reduction(request.collective),
                              request.collective == Collective::gather || request.collective == Collective::reduce,
                              request.shared_memory};
-    if (spec.name == "shared") {
+    if (collectives::algorithm_named(request.collective, spec.name).node_memory == collectives::NodeMemory::always) {
         if (tiers.nodes() > 1) return std::nullopt;
         return estimate_shared(input, request.collective);
     }

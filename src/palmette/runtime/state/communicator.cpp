@@ -301,7 +301,7 @@ void Communicator::bind_uniform(CachedPlan& plan) {
         return bound;
     };
     const std::int64_t ring = ring_bytes();
-    const bool alone = spec.name == "shared";
+    const bool alone = row.node_memory == collectives::NodeMemory::always;
     // A leader exposes what it forwards for its whole node.
     const std::int64_t forwarded =
         request.collective == Collective::alltoall && !alone ? plan.route.job->nodes().groups.largest() : 1;
