@@ -70,6 +70,7 @@ ROOMS = (
     ("bound", "predict", "flow", "map", "calibrate", "export"),
     ("discover", "bench", "patterns", "tune", "compose"),
     ("show", "record"),
+    ("analysis",),
     ("report", "explain", "app"),
     ("simulate",),
     ("cli",),

@@ -9,9 +9,7 @@ from palmette.cli.printable import printable
 from palmette.units import bytes_text, plural
 
 if TYPE_CHECKING:
-    from palmette.record.causes import Causes
-    from palmette.record.findings import Findings
-    from palmette.record.links import Links
+    from palmette.analysis import Causes, Links, Trace
     from palmette.record.machine import Seats
 
 WIDTH = 80
@@ -25,18 +23,12 @@ SHADES = " .:-=+*"
 """Share of time in MPI, from none to all."""
 
 
-def lines(
-    found: dict[str, Any],
-    findings: Findings | None,
-    causes: Causes | None,
-    seats: Seats | None,
-    links: Links | None,
-    *,
-    in_full: bool,
-) -> list[str]:
+def lines(trace: Trace, *, in_full: bool) -> list[str]:
     """Return the report in 80 columns; `in_full`: with timeline, call paths, messages and sizes."""
     from palmette import _core
 
+    found = trace.document
+    findings, causes = (trace.findings, trace.causes) if trace.has_calls else (None, None)
     shown = [
         f"{printable(found['program'])}: {plural(found['ranks'], 'rank')} on {plural(found['nodes'], 'node')}, "
         f"{_core.format_duration(found['time_s'])}, {found['calls']:,} MPI calls"
@@ -52,9 +44,9 @@ def lines(
             parts = " x ".join(f"{level['name']} {level['balance']:.0%}" for level in rates["levels"])
             shown += textwrap.wrap(f"load balance by level: {parts}", WIDTH, subsequent_indent="  ")
     shown.append(_split_line(found["split"]))
-    if findings and not findings.found:
+    if findings == []:
         shown += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
-    for number, one in enumerate(findings.found if findings else (), 1):
+    for number, one in enumerate(findings or (), 1):
         wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
         shown += ["", *wrapped, f"   next: {printable(one.next)}"]
     if causes and (roots := [root for root in causes.roots if in_full or not root.follows]):
@@ -64,14 +56,14 @@ def lines(
         ]
         for root in roots:
             shown += textwrap.wrap(printable(root.sentence), WIDTH, initial_indent="  ", subsequent_indent="    ")
-    if in_full or not findings:
+    if in_full or findings is None:
         shown += ["", *_path_lines(found)]
     if in_full:
         shown += [*_timeline_lines(found), *_matrix_lines(found), *_size_lines(found)]
-    shown += _link_lines(links, seats)
-    more = (
-        [] if findings else ["a profile has sums; for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
-    )
+    shown += _link_lines(trace.links, trace.seats)
+    more = []
+    if not trace.has_calls:
+        more = ["a profile has sums; for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
     for note in [*found["notes"], *more]:
         shown += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
     return shown

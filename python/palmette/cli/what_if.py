@@ -132,39 +132,35 @@ class _Answer:
 
 
 def _answer(asked: _Asked) -> _Answer:
-    from palmette.record.findings import has_calls
-    from palmette.record.machine import seats_of
-    from palmette.record.reading import read_job
-    from palmette.record.what_if import Wanted, with_changes, with_costs
-    from palmette.run.choices import KEPT_TOPOLOGY
+    from palmette.analysis import Trace
 
     with Working("reading the recording") as working:
-        job = read_job(asked.folder)
-        if not has_calls(job):
+        trace = Trace(asked.folder, topology=asked.recorded_on, hosts=asked.hosts)
+        job, seats = trace.job, trace.seats
+        if not trace.has_calls:
             raise CliError(
                 f"{asked.folder}: a profile has no single calls to replay; record with `palmette run --trace DIR`"
             )
-        seats, missing = seats_of(job, asked.recorded_on, asked.hosts)
         if asked.costs:
             working.now(f"replaying {job.size:,} ranks")
-            expected = with_costs(job, seats, asked.costs)
+            expected = trace.ideal() if asked.costs == "ideal" else trace.bound()
             more = f"palmette report {shlex.quote(str(asked.folder))}"
-            notes = [missing] if missing and asked.costs == "bound" else []
+            notes = [trace.missing] if trace.missing and asked.costs == "bound" else []
             return _Answer(job, asked.what, expected, more, notes + expected.notes)
         if seats is None or (not seats.is_known and (asked.placement or asked.topology)):
             raise CliError(
-                f"the run's machine isn't known; {GIVE_MACHINE}" + (f": {missing}" if missing and seats is None else "")
+                f"the run's machine isn't known; {GIVE_MACHINE}"
+                + (f": {trace.missing}" if trace.missing and seats is None else "")
             )
-        known_file = asked.recorded_on or (job.folder / KEPT_TOPOLOGY if seats.is_known else None)
-        machine_file = asked.topology or known_file
-        placed, notes = None, _assumed(seats, missing)
+        machine_file = asked.topology or trace.machine_file
+        placed, notes = None, _assumed(seats, trace.missing)
         if machine_file is not None and (asked.placement or asked.topology):
             working.now("looking for the best placement" if asked.placement == "auto" else "placing the ranks")
-            placed, told = _placed(job, seats, machine_file, asked)
+            placed, told = trace.placement(asked.placement or "", asked.topology)
+            _write(asked.files, placed)
             notes += told
         working.now(f"replaying {job.size:,} ranks")
-        table = _core.Table.from_file(str(asked.table)) if asked.table else None
-        expected = with_changes(job, seats, Wanted(asked.force, table, placed))
+        expected = trace.what_if(force=asked.force, table=asked.table, placed=placed)
     return _Answer(job, asked.what, expected, _next(job, machine_file, asked), notes + expected.notes)
 
 
@@ -233,29 +229,12 @@ def _files(written: tuple[str, ...], placement: str | None) -> list[tuple[str, s
     return files
 
 
-def _placed(job: Job, seats: Seats, machine_file: Path, asked: _Asked) -> tuple[_core.Job, list[str]]:
-    """Return where the ranks would be, and notes. Writes launchers' files."""
+def _write(files: list[tuple[str, str]], placed: _core.Job) -> None:
+    """Write launchers' files."""
     from palmette.map.writers import WRITERS
-    from palmette.record.what_if import auto_placement
 
-    machine = _core.Machine.from_file(str(machine_file))
-    was = [seats.job.host_of(rank) for rank in range(job.size)]
-    notes = []
-    unknown = next((host for host in was if host not in set(machine.hosts)), None)
-    if asked.placement == "auto" and unknown is None:
-        mapped = auto_placement(job, seats)
-        notes += [f"found by the method {mapped.method} of `palmette map`"] + ([mapped.note] if mapped.note else [])
-        placed = _core.Job.on_hosts(machine, [was[place] for place in mapped.order])
-    elif asked.placement and asked.placement != "auto":
-        placed = _core.Job(machine, asked.placement, job.size)
-    elif unknown is None:
-        placed = _core.Job.on_hosts(machine, was)
-    else:
-        notes.append(f"{machine_file} has no host {unknown}: ranks are placed block; see --placement")
-        placed = _core.Job(machine, "block", job.size)
-    for kind, file in asked.files:
-        write_file(Path(file), WRITERS[kind].text(placed, list(range(job.size))), "--write")
-    return placed, notes
+    for kind, file in files:
+        write_file(Path(file), WRITERS[kind].text(placed, list(range(placed.size))), "--write")
 
 
 def _lines(answer: _Answer) -> list[str]:
