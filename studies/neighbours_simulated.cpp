@@ -3,7 +3,7 @@
 
 #include "costs.h"
 #include "palmette/interpose/guard.hpp"
-#include "palmette/runtime/state/neighbours.hpp"
+#include "palmette/runtime/neighbours/neighbours.hpp"
 #include "palmette/runtime/state/process.hpp"
 
 using namespace palmette;

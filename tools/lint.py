@@ -1,4 +1,4 @@
-"""Check the sources: ruff, mypy --strict, clang-format, the layers.
+"""Check the sources: ruff, mypy --strict, clang-format, the layers, the width of Markdown.
 
 Usage: lint.py                    check everything, change nothing
        lint.py --fix FILE...      rewrite the named files only; others may be editing the rest
@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PYTHON = ["python", "tests", "tools"]
 CPP_FOLDERS = ("src", "tests")
+MARKDOWN_FOLDERS = ("docs", "examples", "packaging", "studies", "tests", "tools")
 MAX_LINES = 60
 CPP_SUFFIXES = (".hpp", ".cpp", ".h", ".c")
 
@@ -50,13 +51,20 @@ def cpp_sources() -> list[str]:
     return sorted(str(file.relative_to(ROOT)) for file in files if file.suffix in CPP_SUFFIXES)
 
 
+def markdown_sources() -> list[str]:
+    """Return our pages, relative to the root."""
+    files = [*ROOT.glob("*.md"), *(file for name in MARKDOWN_FOLDERS for file in (ROOT / name).rglob("*.md"))]
+    return sorted(str(file.relative_to(ROOT)) for file in files)
+
+
 def fix(files: list[str]) -> int:
     """Rewrite the given files and nothing else."""
     python = [file for file in files if file.endswith(".py")]
     cpp = [file for file in files if file.endswith(CPP_SUFFIXES)]
-    other = [file for file in files if file not in python and file not in cpp]
+    markdown = [file for file in files if file.endswith(".md")]
+    other = [file for file in files if file not in (*python, *cpp, *markdown)]
     if not files or other:
-        what = f"{other[0]} is neither Python nor C++" if other else "no files were named"
+        what = f"{other[0]} is no Python, C++ or Markdown" if other else "no files were named"
         print(f"lint: {what}; name the files to rewrite: lint.py --fix FILE...", file=sys.stderr)
         return 2
     checks = []
@@ -65,6 +73,8 @@ def fix(files: list[str]) -> int:
         checks.append(run("ruff format", ["ruff", "format", "--quiet", *python]))
     if cpp:
         checks.append(run("clang-format", ["clang-format", "-i", *cpp]))
+    if markdown:
+        checks.append(run("wrap_markdown", [sys.executable, "tools/wrap_markdown.py", *markdown]))
     return 0 if all(checks) else 1
 
 
@@ -80,6 +90,7 @@ def main(arguments: list[str]) -> int:
         run("ruff format", ["ruff", "format", "--check", *PYTHON]),
         run("mypy", ["mypy", "--no-error-summary", "python/palmette", "tools"]),
         run("clang-format", ["clang-format", "--dry-run", "--Werror", *cpp_sources()]),
+        run("wrap_markdown", [sys.executable, "tools/wrap_markdown.py", "--check", *markdown_sources()]),
         run("layers", [sys.executable, "-m", "pytest", "-q", "tests/python/test_layers.py"]),
     ]
     return 0 if all(checks) else 1

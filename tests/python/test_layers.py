@@ -41,7 +41,9 @@ CPP_ROOMS = {
     "runtime": (
         ("data",),
         ("observe", "check", "transport"),
-        ("state",),
+        ("settings",),
+        ("start", "network", "nccl", "compare"),
+        ("state", "lengths", "neighbours", "report"),
         ("call",),
         ("serve",),
         ("composed", "reorder"),

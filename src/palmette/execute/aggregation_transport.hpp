@@ -55,7 +55,7 @@ std::int32_t rank_in(std::int64_t code);
 /// no rank waits for this one. Daemons can't decide whether all members have a result (two generals), and a rank that
 /// has returned can't help the others any more. So the last of these steps completes only when all ranks have agreed by
 /// messages whether all have all results, while the rest of the plan goes on; `agreed` is the outcome. After a failure
-/// the operation's result is undefined, and has to be made by other means (runtime/state/aggregation.hpp).
+/// the operation's result is undefined, and has to be made by other means (runtime/network/aggregation.hpp).
 class AggregationTransport final : public Transport {
   public:
     /// `messages`: by which ranks agree.

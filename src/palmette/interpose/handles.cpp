@@ -6,11 +6,11 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/switch_groups.hpp"
 
 namespace palmette::interpose {
 namespace {

@@ -9,11 +9,11 @@
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/runs.hpp"
+#include "palmette/runtime/network/switch_groups.hpp"
+#include "palmette/runtime/report/recording.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/recording.hpp"
-#include "palmette/runtime/state/switch_groups.hpp"
 
 namespace palmette::interpose {
 

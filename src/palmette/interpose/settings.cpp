@@ -20,7 +20,7 @@
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/reorder/grid_purpose.hpp"
-#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/settings/control.hpp"
 
 namespace palmette::interpose {
 namespace {

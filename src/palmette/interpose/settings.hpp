@@ -1,7 +1,7 @@
 // Settings from the environment, and from the files of the user and the site.
 #pragma once
 
-#include "palmette/runtime/state/settings.hpp"
+#include "palmette/runtime/settings/settings.hpp"
 
 namespace palmette::interpose {
 

@@ -1,10 +1,10 @@
 // What stands around a call: the fast path, comparing, the report and other observers.
 #include <gtest/gtest.h>
 
+#include "palmette/runtime/compare/comparison.hpp"
 #include "palmette/runtime/observe/observer.hpp"
 #include "palmette/runtime/observe/report.hpp"
 #include "palmette/runtime/state/bypass.hpp"
-#include "palmette/runtime/state/comparison.hpp"
 #include "palmette/runtime/state/work.hpp"
 
 namespace palmette::runtime {

@@ -1,5 +1,5 @@
 // Where a process is bound, by the kernel's description of some machines.
-#include "palmette/runtime/state/node_place.hpp"
+#include "palmette/runtime/start/node_place.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

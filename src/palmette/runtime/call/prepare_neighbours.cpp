@@ -1,6 +1,6 @@
 // Argument preparation for neighbourhood collectives.
 #include "palmette/runtime/call/prepare.hpp"
-#include "palmette/runtime/state/neighbours.hpp"
+#include "palmette/runtime/neighbours/neighbours.hpp"
 
 namespace palmette::runtime {
 namespace {

@@ -14,7 +14,7 @@
 #include "palmette/execute/packed_blocks.hpp"
 #include "palmette/node/spin_wait.hpp"
 #include "palmette/runtime/data/on_device.hpp"
-#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/settings/control.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 

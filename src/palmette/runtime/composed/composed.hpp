@@ -17,8 +17,8 @@
 #include "palmette/runtime/composed/nccl_run.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/settings/settings.hpp"
 #include "palmette/runtime/state/communicator.hpp"
-#include "palmette/runtime/state/settings.hpp"
 
 namespace palmette::runtime {
 

@@ -9,8 +9,8 @@
 
 #include "palmette/base/text.hpp"
 #include "palmette/device/place.hpp"
+#include "palmette/runtime/nccl/nccl_meeting.hpp"
 #include "palmette/runtime/serve/background.hpp"
-#include "palmette/runtime/state/nccl_meeting.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"

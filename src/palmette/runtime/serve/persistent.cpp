@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "palmette/runtime/neighbours/neighbours.hpp"
 #include "palmette/runtime/serve/on_device.hpp"
-#include "palmette/runtime/state/neighbours.hpp"
 
 namespace palmette::runtime {
 namespace {

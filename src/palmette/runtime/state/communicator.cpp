@@ -14,9 +14,9 @@
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/on_device.hpp"
+#include "palmette/runtime/network/daemon_groups.hpp"
+#include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/state/bypass.hpp"
-#include "palmette/runtime/state/daemon_groups.hpp"
-#include "palmette/runtime/state/switch_groups.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
 

@@ -6,10 +6,10 @@
 #include "palmette/base/units.hpp"
 #include "palmette/model/play/predict.hpp"
 #include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/report/reporting.hpp"
+#include "palmette/runtime/start/probe.hpp"
 #include "palmette/runtime/state/communicator.hpp"
-#include "palmette/runtime/state/probe.hpp"
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/reporting.hpp"
 
 namespace palmette::runtime {
 namespace {

@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "palmette/runtime/observe/observer.hpp"
+#include "palmette/runtime/settings/control.hpp"
+#include "palmette/runtime/start/presence.hpp"
+#include "palmette/runtime/start/probe.hpp"
 #include "palmette/runtime/state/communicator.hpp"
-#include "palmette/runtime/state/control.hpp"
-#include "palmette/runtime/state/presence.hpp"
-#include "palmette/runtime/state/probe.hpp"
 
 namespace palmette::runtime {
 

@@ -4,9 +4,9 @@
 #include <new>
 #include <utility>
 
-#include "palmette/runtime/state/neighbours.hpp"
+#include "palmette/runtime/lengths/relayed_counts.hpp"
+#include "palmette/runtime/neighbours/neighbours.hpp"
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/relayed_counts.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {

@@ -13,8 +13,8 @@
 #include "palmette/runtime/data/caller_buffer.hpp"
 #include "palmette/runtime/data/on_device.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
+#include "palmette/runtime/data/staged_exchange.hpp"
 #include "palmette/runtime/state/communicator.hpp"
-#include "palmette/runtime/state/staged_exchange.hpp"
 
 namespace palmette::runtime {
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/node_place.hpp"
+#include "palmette/runtime/start/node_place.hpp"
 
 #include <sched.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "palmette/aggregate/client/client.hpp"
-#include "palmette/runtime/state/groups.hpp"
+#include "palmette/runtime/network/groups.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/verdicts.hpp"
+#include "palmette/runtime/compare/verdicts.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/staged_exchange.hpp"
+#include "palmette/runtime/data/staged_exchange.hpp"
 
 #include <algorithm>
 

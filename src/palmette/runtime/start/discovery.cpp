@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/discovery.hpp"
+#include "palmette/runtime/start/discovery.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 #include "palmette/aggregate/sharp/library.hpp"
 #include "palmette/base/error.hpp"
-#include "palmette/runtime/state/node_place.hpp"
+#include "palmette/runtime/start/node_place.hpp"
 #include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {

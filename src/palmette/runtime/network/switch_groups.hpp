@@ -7,7 +7,7 @@
 #include <string>
 
 #include "palmette/aggregate/sharp/group.hpp"
-#include "palmette/runtime/state/groups.hpp"
+#include "palmette/runtime/network/groups.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/joblog.hpp"
+#include "palmette/runtime/report/joblog.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>

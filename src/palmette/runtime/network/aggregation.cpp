@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/aggregation.hpp"
+#include "palmette/runtime/network/aggregation.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/probe.hpp"
+#include "palmette/runtime/start/probe.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "palmette/runtime/state/relayed_counts.hpp"
+#include "palmette/runtime/lengths/relayed_counts.hpp"
 
 namespace palmette::runtime {
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/nccl_meeting.hpp"
+#include "palmette/runtime/nccl/nccl_meeting.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 #include "palmette/base/hash.hpp"
 #include "palmette/base/text.hpp"
-#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/settings/control.hpp"
 #include "palmette/runtime/transport/consensus.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "palmette/runtime/state/settings.hpp"
+#include "palmette/runtime/settings/settings.hpp"
 
 namespace palmette::runtime {
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/switch_groups.hpp"
+#include "palmette/runtime/network/switch_groups.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "palmette/aggregate/sha256.hpp"
 #include "palmette/base/error.hpp"
-#include "palmette/runtime/state/leaders.hpp"
+#include "palmette/runtime/network/leaders.hpp"
 
 namespace palmette::runtime {
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/reporting.hpp"
+#include "palmette/runtime/report/reporting.hpp"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/leaders.hpp"
+#include "palmette/runtime/network/leaders.hpp"
 
 #include <sched.h>
 

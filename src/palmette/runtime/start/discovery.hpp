@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "palmette/runtime/state/settings.hpp"
+#include "palmette/runtime/settings/settings.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/relayed_counts.hpp"
+#include "palmette/runtime/lengths/relayed_counts.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -11,7 +11,7 @@
 
 #include "palmette/execute/aggregation_transport.hpp"
 #include "palmette/runtime/data/operation.hpp"
-#include "palmette/runtime/state/groups.hpp"
+#include "palmette/runtime/network/groups.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/settings/control.hpp"
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/hash.hpp"

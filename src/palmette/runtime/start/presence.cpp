@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/presence.hpp"
+#include "palmette/runtime/start/presence.hpp"
 #include "palmette/base/hash.hpp"
 
 #include <mpi.h>
@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "palmette/base/text.hpp"
-#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/settings/control.hpp"
 
 namespace palmette::runtime {
 namespace {

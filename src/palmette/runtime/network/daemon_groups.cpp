@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/daemon_groups.hpp"
+#include "palmette/runtime/network/daemon_groups.hpp"
 
 #include <poll.h>
 

@@ -1,8 +1,8 @@
-#include "palmette/runtime/state/nccl_ranks.hpp"
+#include "palmette/runtime/nccl/nccl_ranks.hpp"
 
 #include <string_view>
 
-#include "palmette/runtime/state/nccl_meeting.hpp"
+#include "palmette/runtime/nccl/nccl_meeting.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 
 namespace palmette::runtime {

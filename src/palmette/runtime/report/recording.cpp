@@ -1,11 +1,11 @@
-#include "palmette/runtime/state/recording.hpp"
+#include "palmette/runtime/report/recording.hpp"
 
 #include <cmath>
 #include <map>
 #include <vector>
 
 #include "palmette/plan/space.hpp"
-#include "palmette/runtime/state/reporting.hpp"
+#include "palmette/runtime/report/reporting.hpp"
 #include "palmette/runtime/state/work.hpp"
 #include "palmette/trace/served.hpp"
 

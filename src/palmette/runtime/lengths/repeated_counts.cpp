@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/repeated_counts.hpp"
+#include "palmette/runtime/lengths/repeated_counts.hpp"
 
 #include <algorithm>
 

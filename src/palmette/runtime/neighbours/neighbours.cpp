@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/neighbours.hpp"
+#include "palmette/runtime/neighbours/neighbours.hpp"
 
 #include <algorithm>
 #include <bit>

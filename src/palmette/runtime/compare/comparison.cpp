@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/comparison.hpp"
+#include "palmette/runtime/compare/comparison.hpp"
 
 #include <algorithm>
 #include <array>
