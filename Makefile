@@ -97,7 +97,7 @@ test: tested
 
 # Other people's programs with their own tests, sweeps and soaks; every plan under the sanitizers.
 test-long: tested arm64-built
-	@tools/setup_debian.sh scalapack-mpi-test libfftw3-dev
+	@tools/setup_debian.sh scalapack-mpi-test libfftw3-dev gdb
 	@tools/setup_readers.sh long
 	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
 	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done

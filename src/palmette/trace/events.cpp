@@ -16,7 +16,7 @@ std::string plain_name(std::string_view function) {
     std::string name(function.substr(function.starts_with("MPI_") ? 4 : 0));
     for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     for (const std::string_view end : {"_c", "_init"})
-        if (name.ends_with(end) && name != "_init") name.resize(name.size() - end.size());
+        if (name.ends_with(end) && name != "_init") name.erase(name.size() - end.size());
     return name;
 }
 

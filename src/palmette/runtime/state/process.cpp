@@ -30,12 +30,6 @@ namespace palmette::runtime {
 
 constinit thread_local Process::Recent Process::recent_;
 
-Process& Process::instance() {
-    // Never destroyed: the program's own destructors may still call MPI.
-    static Process* process = new Process;
-    return *process;
-}
-
 bool Process::oversubscribed() const {
     // Simulated hosts have a core for each rank, whatever the machine has that simulates them.
     if (!world_ || settings_.mpi == "smpi") return false;

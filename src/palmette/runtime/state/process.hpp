@@ -21,7 +21,11 @@ class JobTimes;
 class Process {
   public:
     /// The one of this process: a preload library can't be handed anything by the program.
-    static Process& instance();
+    static Process& instance() {
+        // Never destroyed: the program's own destructors may still call MPI.
+        static Process* process = new Process;
+        return *process;
+    }
 
     /// Right after MPI_Init, in front of which `presence` was made. Collective over MPI_COMM_WORLD where all ranks are
     /// known to come, otherwise nothing is served: compares the settings of all ranks and finds out where they sit.
