@@ -29,6 +29,7 @@ MODULES = {
     "palmette.topology.file": "topology.json",
     "palmette.topology.placement": "Which rank sits where",
     "palmette.lab": "The emulated cluster",
+    "palmette.analysis": "A recording, opened once",
     "palmette.record.reading": "Recordings of MPI calls",
 }
 """The modules that guides show, which docs/reference/compatibility.md promises to keep."""
