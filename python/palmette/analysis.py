@@ -45,11 +45,11 @@ CALLS = np.dtype(
 """Columns of `Trace.calls`."""
 PATHS = np.dtype(
     [
-        ("function", "U40"), ("place", "U200"), ("ranks", "i4"), ("calls", "i8"), ("bytes", "i8"), ("seconds", "f8"),
+        ("function", "O"), ("place", "O"), ("ranks", "i4"), ("calls", "i8"), ("bytes", "i8"), ("seconds", "f8"),
         ("longest_s", "f8"), *((name, "f8") for name in PARTS),
     ]
 )  # fmt: skip
-"""Columns of `Trace.paths`."""
+"""Columns of `Trace.paths`; texts are objects, since places may have any length."""
 
 
 def _nothing(_: str) -> None:
@@ -61,7 +61,7 @@ class Trace:
 
     `topology`: a topology.json of the run's machine, where the recording has none; `hosts`: where its ranks ran, by
     rank, for recordings that don't know. `detail`: how much is kept to be drawn. `progress` is told in a few words what
-    is computed. Of a profile, which has no single calls, there are `paths`, `links` and `to_json` alone.
+    is computed. Of a profile, which has no single calls, there are `paths`, `links`, `page` and `to_json` alone.
     """
 
     def __init__(

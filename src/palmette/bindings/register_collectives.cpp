@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "palmette/base/text.hpp"
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/collectives/registry.hpp"
@@ -28,10 +29,10 @@ void register_collectives(nb::module_& m) {
         .def_ro("preconditions", &Algorithm::preconditions)
         .def_ro("relays", &Algorithm::relays, "True when ranks forward blocks of others (store and forward).")
         .def_prop_ro(
-            "candidates", [](const Algorithm& self) { return std::vector(self.candidates); },
+            "candidates", [](const Algorithm& self) { return base::split(self.candidates, ' '); },
             "Specifications that the model tries where no row of a table speaks.")
         .def_prop_ro(
-            "samples", [](const Algorithm& self) { return std::vector(self.samples); },
+            "samples", [](const Algorithm& self) { return base::split(self.samples, ' '); },
             "Specifications that tests go through, for blocks of some bytes.")
         .def_ro("in_network", &Algorithm::in_network, "True when aggregators take part.");
 

@@ -2,7 +2,6 @@
 // program, what the model tries of it, and what tests force.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +24,6 @@ enum class NodeMemory : std::uint8_t {
     where_asked,  ///< where a key of the specification has the value `shared`
     always
 };
-
-/// Specifications as text. A row's are written in its braces, so they live as long as the row does: for ever.
-using Specs = std::initializer_list<std::string_view>;
 
 struct Algorithm {
     plan::Collective collective;
@@ -54,11 +50,12 @@ struct Algorithm {
     bool in_network = false;
     /// Whether segments are forwarded along a chain or ring, and so arrive one after the other; null: never.
     bool (*pipelined)(const Spec& spec) = nullptr;
-    /// What the model considers where no row of a decision table speaks, and the tuner where it has no grid of keys.
-    Specs candidates = {};
-    /// What every test of algorithms goes through, in C++ and under MPIs: each key at least once. Segments are for
-    /// blocks of some bytes.
-    Specs samples = {};
+    /// Specifications, separated by blanks, that the model considers where no row of a decision table speaks, and the
+    /// tuner where it has no grid of keys.
+    std::string_view candidates = {};
+    /// Likewise those that every test of algorithms goes through, in C++ and under MPIs. Segments are for blocks of
+    /// some bytes.
+    std::string_view samples = {};
 };
 
 /// Whether a plan by this specification may have shared-memory steps; the same answer on all ranks.

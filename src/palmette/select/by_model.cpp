@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "palmette/base/never_destroyed.hpp"
+#include "palmette/base/text.hpp"
 #include "palmette/model/estimate/estimate.hpp"
 #include "palmette/model/play/predict.hpp"
 
@@ -21,7 +22,7 @@ const std::vector<Spec>& candidates(Collective collective) {
         for (const bool alone : {true, false})
             for (const collectives::Algorithm& row : collectives::algorithms())
                 if ((row.node_memory == collectives::NodeMemory::always) == alone)
-                    for (const std::string_view text : row.candidates)
+                    for (const std::string_view text : base::split(row.candidates, ' '))
                         out[static_cast<std::size_t>(row.collective)].push_back(Spec::parse(text));
         return out;
     }());

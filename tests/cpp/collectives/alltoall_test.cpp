@@ -397,7 +397,7 @@ std::vector<std::string> sending_specs() {
     std::vector<std::string> out;
     for (const Algorithm& row : algorithms())
         if (row.collective == Collective::alltoall && row.node_memory != NodeMemory::always)
-            out.insert(out.end(), row.samples.begin(), row.samples.end());
+            for (const std::string_view text : base::split(row.samples, ' ')) out.emplace_back(text);
     return out;
 }
 

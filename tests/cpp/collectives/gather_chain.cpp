@@ -67,8 +67,8 @@ const Algorithm gather_chain{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .candidates = {"chain"},
-    .samples = {"chain", "chain:longest=64"},
+    .candidates = "chain",
+    .samples = "chain chain:longest=64",
 };
 
 }  // namespace palmette::collectives

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "palmette/base/text.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
@@ -32,10 +33,10 @@ TEST(Registry, every_row_says_what_it_is_and_has_a_name_of_its_own) {
 
 TEST(Registry, every_row_has_samples_and_they_and_its_candidates_are_its_own) {
     for (const Algorithm& row : algorithms()) {
-        EXPECT_TRUE(row.in_network || row.samples.size() > 0) << row.name;
-        for (const Specs& texts : {row.samples, row.candidates}) {
+        EXPECT_TRUE(row.in_network || !row.samples.empty()) << row.name;
+        for (const std::string_view specs : {row.samples, row.candidates}) {
             std::set<std::string> different;
-            for (const std::string_view text : texts) {
+            for (const std::string_view text : base::split(specs, ' ')) {
                 EXPECT_EQ(Spec::parse(text).name, row.name);
                 EXPECT_TRUE(different.insert(Spec::parse(text).text()).second) << text;
             }

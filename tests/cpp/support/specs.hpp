@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/base/text.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/program.hpp"
 
@@ -16,7 +17,7 @@ inline const std::vector<NamedSpec>& every_spec() {
     static const std::vector<NamedSpec> specs = [] {
         std::vector<NamedSpec> out;
         for (const collectives::Algorithm& row : collectives::algorithms())
-            for (const std::string_view text : row.samples) out.emplace_back(row.collective, text);
+            for (const std::string_view text : base::split(row.samples, ' ')) out.emplace_back(row.collective, text);
         return out;
     }();
     return specs;

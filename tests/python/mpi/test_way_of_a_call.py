@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 
 FOLLOW = Path(__file__).with_name("programs") / "follow_call.py"
 MOST_FILES = 7
-"""Of palmette's, between the wrapper and the transport."""
+"""Compiled files of palmette that a call may come through between the wrapper and the transport."""
 
 
 def told() -> list[str]:

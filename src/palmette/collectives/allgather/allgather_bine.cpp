@@ -110,7 +110,7 @@ const Algorithm allgather_bine{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .samples = {"bine", "bine:order=rank"},
+    .samples = "bine bine:order=rank",
 };
 
 }  // namespace palmette::collectives

@@ -31,8 +31,8 @@ const Algorithm allgather_bruck{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .candidates = {"bruck", "bruck:radix=4"},
-    .samples = {"bruck", "bruck:radix=3", "bruck:radix=8,order=rank"},
+    .candidates = "bruck bruck:radix=4",
+    .samples = "bruck bruck:radix=3 bruck:radix=8,order=rank",
 };
 
 }  // namespace palmette::collectives

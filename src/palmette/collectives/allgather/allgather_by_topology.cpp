@@ -163,9 +163,8 @@ const Algorithm allgather_by_topology{
     .collective = Collective::allgather,
     .name = "by_topology",
     .sentence =
-        "Leaders gather level by level, those at the top exchange, and each arrival is broadcast down at once: the top "
-        "is "
-        "crossed once on the critical path.",
+        "Leaders gather level by level, those at the top exchange, and each arrival is broadcast down at once: the "
+        "top is crossed once on the critical path.",
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for allgather and with any number of levels",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), "
@@ -174,8 +173,9 @@ const Algorithm allgather_by_topology{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .samples = {"by_topology", "by_topology:node=linear,leaf=linear,top=all", "by_topology:node=binomial,top=circulant",
-                "by_topology:leaf=k_nomial.3,pod=linear,top=ring"},
+    .samples =
+        "by_topology by_topology:node=linear,leaf=linear,top=all by_topology:node=binomial,top=circulant "
+        "by_topology:leaf=k_nomial.3,pod=linear,top=ring",
 };
 
 }  // namespace palmette::collectives

@@ -34,7 +34,7 @@ const Algorithm allgather_circulant{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .samples = {"circulant", "circulant:order=rank"},
+    .samples = "circulant circulant:order=rank",
 };
 
 }  // namespace palmette::collectives

@@ -261,24 +261,23 @@ const Algorithm allgather_leaders{
         "docs/decisions/0004",
     .keys =
         "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
-        "inside=linear|binomial|k_nomial.K (linear), "
-        "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
+        "inside=linear|binomial|k_nomial.K (linear), layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
     .preconditions =
         "the pattern between leaders must support their number; rail_major and node_major need as many ranks as "
-        "leaders in "
-        "every "
-        "group",
+        "leaders in every group",
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .candidates = {"leaders:between=recursive_doubling,inside=binomial", "leaders:between=bruck,inside=binomial",
-                   "leaders:leaders=4,between=bruck,inside=binomial", "leaders:leaders=4,between=ring,inside=linear"},
-    .samples = {"leaders", "leaders:leaders=2,between=bruck", "leaders:leaders=3,between=ring,inside=binomial",
-                "leaders:leaders=2,between=recursive_doubling,layout=rail_major",
-                "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial",
-                "leaders:between=neighbor_exchange,inside=k_nomial.3", "leaders:level=leaf,between=ring",
-                "leaders:level=leaf,leaders=2,between=bruck,inside=binomial", "leaders:level=leaf,between=all",
-                "leaders:leaders=2,between=circulant", "leaders:between=bine,inside=binomial"},
+    .candidates =
+        "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
+        "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear",
+    .samples =
+        "leaders leaders:leaders=2,between=bruck leaders:leaders=3,between=ring,inside=binomial "
+        "leaders:leaders=2,between=recursive_doubling,layout=rail_major "
+        "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial "
+        "leaders:between=neighbor_exchange,inside=k_nomial.3 leaders:level=leaf,between=ring "
+        "leaders:level=leaf,leaders=2,between=bruck,inside=binomial leaders:level=leaf,between=all "
+        "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial",
 };
 
 }  // namespace palmette::collectives

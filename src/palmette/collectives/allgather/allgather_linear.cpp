@@ -43,14 +43,13 @@ const Algorithm allgather_linear{
         "Every rank sends its block to every other rank at once: minimal latency, but many bytes over the uplinks.",
     .source =
         "Basic linear allgather, as in Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order of messages "
-        "is "
-        "palmette's own",
+        "is palmette's own",
     .keys = "partners=balanced|shift|xor (balanced)",
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse,
     .make = make,
-    .candidates = {"linear"},
-    .samples = {"linear", "linear:partners=xor"},
+    .candidates = "linear",
+    .samples = "linear linear:partners=xor",
 };
 
 }  // namespace palmette::collectives

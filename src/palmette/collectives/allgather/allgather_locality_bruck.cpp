@@ -193,9 +193,10 @@ const Algorithm allgather_locality_bruck{
     .refuse = refuse,
     .make = make,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"locality_bruck", "locality_bruck:inside=shared"},
-    .samples = {"locality_bruck", "locality_bruck:radix=2,level=leaf", "locality_bruck:radix=3,inside=shared",
-                "locality_bruck:inside=shared,single=64"},
+    .candidates = "locality_bruck locality_bruck:inside=shared",
+    .samples =
+        "locality_bruck locality_bruck:radix=2,level=leaf locality_bruck:radix=3,inside=shared "
+        "locality_bruck:inside=shared,single=64",
 };
 
 }  // namespace palmette::collectives

@@ -29,7 +29,7 @@ const Algorithm allgather_neighbor_exchange{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .samples = {"neighbor_exchange", "neighbor_exchange:order=rank"},
+    .samples = "neighbor_exchange neighbor_exchange:order=rank",
 };
 
 }  // namespace palmette::collectives

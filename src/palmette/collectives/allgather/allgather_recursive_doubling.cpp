@@ -29,8 +29,8 @@ const Algorithm allgather_recursive_doubling{
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .candidates = {"recursive_doubling"},
-    .samples = {"recursive_doubling", "recursive_doubling:order=rank"},
+    .candidates = "recursive_doubling",
+    .samples = "recursive_doubling recursive_doubling:order=rank",
 };
 
 }  // namespace palmette::collectives

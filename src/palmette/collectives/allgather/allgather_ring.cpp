@@ -33,8 +33,8 @@ const Algorithm allgather_ring{
     .refuse = refuse,
     .make = make,
     .pipelined = in_segments,
-    .candidates = {"ring:segment=32K", "ring", "ring:nested=no"},
-    .samples = {"ring", "ring:nested=no", "ring:segment=20", "ring:order=rank,segment=40", "ring:order=rank"},
+    .candidates = "ring:segment=32K ring ring:nested=no",
+    .samples = "ring ring:nested=no ring:segment=20 ring:order=rank,segment=40 ring:order=rank",
 };
 
 }  // namespace palmette::collectives

@@ -80,8 +80,7 @@ const Algorithm allreduce_recursive_doubling{
     .name = "recursive_doubling",
     .sentence =
         "lg p exchanges of the whole vector with partners 1, 2, 4, ... positions away; ranks beyond a power of two "
-        "fold "
-        "in first.",
+        "fold in first.",
     .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
     .keys = order_keys,
     .preconditions = any_ranks,
@@ -89,8 +88,8 @@ const Algorithm allreduce_recursive_doubling{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"recursive_doubling", "recursive_doubling:order=rank"},
-    .samples = {"recursive_doubling", "recursive_doubling:order=rank,segment=20"},
+    .candidates = "recursive_doubling recursive_doubling:order=rank",
+    .samples = "recursive_doubling recursive_doubling:order=rank,segment=20",
 };
 
 const Algorithm allreduce_recursive_multiplying{
@@ -105,8 +104,8 @@ const Algorithm allreduce_recursive_multiplying{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"recursive_multiplying"},
-    .samples = {"recursive_multiplying", "recursive_multiplying:radix=3,segment=24"},
+    .candidates = "recursive_multiplying",
+    .samples = "recursive_multiplying recursive_multiplying:radix=3,segment=24",
 };
 
 const Algorithm allreduce_all{
@@ -121,7 +120,7 @@ const Algorithm allreduce_all{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"all"},
+    .samples = "all",
 };
 
 const Algorithm allreduce_rabenseifner{
@@ -137,8 +136,8 @@ const Algorithm allreduce_rabenseifner{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"rabenseifner"},
-    .samples = {"rabenseifner", "rabenseifner:order=rank,segment=4"},
+    .candidates = "rabenseifner",
+    .samples = "rabenseifner rabenseifner:order=rank,segment=4",
 };
 
 const Algorithm allreduce_ring{
@@ -146,8 +145,7 @@ const Algorithm allreduce_ring{
     .name = "ring",
     .sentence =
         "Reduce-scatter and allgather around a ring that closes inside every node and switch: 2 (p-s)/p of the vector "
-        "per "
-        "link.",
+        "per link.",
     .source = "Patarasuk, Yuan, JPDC 69(2), 2009; the nesting is palmette's",
     .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     .preconditions = "the operation is commutative",
@@ -156,8 +154,8 @@ const Algorithm allreduce_ring{
     .make = make,
     .tags = tags,
     .pipelined = in_segments,
-    .candidates = {"ring:segment=32K", "ring"},
-    .samples = {"ring", "ring:nested=no,segment=4"},
+    .candidates = "ring:segment=32K ring",
+    .samples = "ring ring:nested=no,segment=4",
 };
 
 const Algorithm allreduce_direct{
@@ -173,8 +171,8 @@ const Algorithm allreduce_direct{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"direct"},
-    .samples = {"direct"},
+    .candidates = "direct",
+    .samples = "direct",
 };
 
 }  // namespace palmette::collectives

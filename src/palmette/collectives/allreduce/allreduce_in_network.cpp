@@ -442,17 +442,15 @@ const Algorithm allreduce_in_network{
     .collective = Collective::allreduce,
     .name = "in_network",
     .sentence =
-        "Groups reduce-scatter inside, an aggregator above them combines all groups' parts and sends them back; at the "
-        "same time hosts reduce the rest of the vector around a ring.",
+        "Groups reduce-scatter inside, an aggregator above them combines all groups' parts and sends them back; at "
+        "the same time hosts reduce the rest of the vector around a ring.",
     .source =
-        "Graham et al., COMHPC 2016 (aggregation in switches); Sapio et al., NSDI 2021 (window of slots); the split is "
-        "palmette's",
+        "Graham et al., COMHPC 2016 (aggregation in switches); Sapio et al., NSDI 2021 (window of slots); the split "
+        "is palmette's",
     .keys =
         "level=LEVEL (the outermost; node where switches reduce), share=auto|PERCENT through aggregators (auto: by "
-        "capacities), "
-        "segment=SIZE (4K to 16K by the size, 16K to 128K for switches), window=N segments reduced ahead (2), "
-        "combine=hosts (the same brackets "
-        "without aggregators)",
+        "capacities), segment=SIZE (4K to 16K by the size, 16K to 128K for switches), window=N segments reduced ahead "
+        "(2), combine=hosts (the same brackets without aggregators)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
         "commutative and predefined",

@@ -241,8 +241,7 @@ const Algorithm allreduce_leaders{
     .name = "leaders",
     .sentence =
         "Groups reduce each chunk of the vector at a different leader, leaders of a chunk exchange, results are "
-        "broadcast; "
-        "slices overlap.",
+        "broadcast; slices overlap.",
     .source =
         "Bayatpour, Chakraborty, Subramoni, Lu, Panda, SC 2017 (several leaders); Traeff, Hunold, CLUSTER 2020 (lanes)",
     .keys =
@@ -251,29 +250,27 @@ const Algorithm allreduce_leaders{
         "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .preconditions =
         "an operation that isn't commutative needs ranks in topology order, between other than ring, and one leader "
-        "where "
-        "inside is a k-nomial tree",
+        "where inside is a k-nomial tree",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"leaders:between=recursive_doubling,inside=linear", "leaders:between=rabenseifner,inside=linear",
-                   "leaders:between=recursive_doubling,inside=shared", "leaders:between=rabenseifner,inside=shared",
-                   "leaders:leaders=all,between=recursive_doubling,inside=shared",
-                   "leaders:leaders=all,between=rabenseifner,inside=shared",
-                   "leaders:leaders=all,between=recursive_doubling,inside=linear",
-                   "leaders:leaders=all,between=rabenseifner,inside=linear",
-                   "leaders:leaders=all,between=all,inside=linear"},
-    .samples = {"leaders", "leaders:leaders=all,between=rabenseifner",
-                "leaders:leaders=2,between=ring,inside=binomial,segment=8",
-                "leaders:leaders=3,between=direct,level=leaf,segment=4",
-                "leaders:between=all,level=leaf,inside=k_nomial.3",
-                "leaders:leaders=all,between=recursive_multiplying.3,inside=shared",
-                "leaders:leaders=2,between=direct,inside=shared,level=leaf,segment=4",
-                "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8",
-                "leaders:leaders=all,between=ring,inside=shared,single=64",
-                "leaders:leaders=2,between=all,level=socket,inside=shared"},
+    .candidates =
+        "leaders:between=recursive_doubling,inside=linear leaders:between=rabenseifner,inside=linear "
+        "leaders:between=recursive_doubling,inside=shared leaders:between=rabenseifner,inside=shared "
+        "leaders:leaders=all,between=recursive_doubling,inside=shared "
+        "leaders:leaders=all,between=rabenseifner,inside=shared "
+        "leaders:leaders=all,between=recursive_doubling,inside=linear "
+        "leaders:leaders=all,between=rabenseifner,inside=linear leaders:leaders=all,between=all,inside=linear",
+    .samples =
+        "leaders leaders:leaders=all,between=rabenseifner leaders:leaders=2,between=ring,inside=binomial,segment=8 "
+        "leaders:leaders=3,between=direct,level=leaf,segment=4 leaders:between=all,level=leaf,inside=k_nomial.3 "
+        "leaders:leaders=all,between=recursive_multiplying.3,inside=shared "
+        "leaders:leaders=2,between=direct,inside=shared,level=leaf,segment=4 "
+        "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8 "
+        "leaders:leaders=all,between=ring,inside=shared,single=64 "
+        "leaders:leaders=2,between=all,level=socket,inside=shared",
 };
 
 }  // namespace palmette::collectives

@@ -302,9 +302,8 @@ const Algorithm allreduce_node_aware{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"node_aware"},
-    .samples = {"node_aware", "node_aware:radix=2,inside=recursive_doubling",
-                "node_aware:radix=3,inside=all,segment=20"},
+    .candidates = "node_aware",
+    .samples = "node_aware node_aware:radix=2,inside=recursive_doubling node_aware:radix=3,inside=all,segment=20",
 };
 
 }  // namespace palmette::collectives

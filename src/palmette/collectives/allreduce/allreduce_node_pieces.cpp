@@ -33,23 +33,20 @@ const Algorithm allreduce_node_pieces{
         "node share these messages.",
     .source =
         "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
-        "techniques\", "
-        "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
+        "techniques\", arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
     .keys =
         "inside=direct|halving|halving.K (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, "
-        "window=W "
-        "slices at "
-        "once (1)",
+        "window=W slices at once (1)",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = node_pieces_tags,
-    .candidates = {"node_pieces", "node_pieces:inside=halving.4",
-                   "node_pieces:inside=halving,complete=tree,segment=8K,window=3"},
-    .samples = {"node_pieces", "node_pieces:segment=20,window=2", "node_pieces:inside=halving.4",
-                "node_pieces:inside=halving.3,complete=tree,segment=24",
-                "node_pieces:inside=halving,complete=tree,segment=40"},
+    .candidates =
+        "node_pieces node_pieces:inside=halving.4 node_pieces:inside=halving,complete=tree,segment=8K,window=3",
+    .samples =
+        "node_pieces node_pieces:segment=20,window=2 node_pieces:inside=halving.4 "
+        "node_pieces:inside=halving.3,complete=tree,segment=24 node_pieces:inside=halving,complete=tree,segment=40",
 };
 
 }  // namespace palmette::collectives

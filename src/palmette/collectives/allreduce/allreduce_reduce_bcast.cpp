@@ -67,7 +67,7 @@ const Algorithm allreduce_reduce_bcast{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"reduce_bcast", "reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20"},
+    .samples = "reduce_bcast reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20",
 };
 
 }  // namespace palmette::collectives

@@ -117,15 +117,13 @@ const Algorithm alltoall_bruck{
         "p-1.",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; any radix, also for uneven blocks, as in Fan, "
-        "Domke, "
-        "Ba, Kumar "
-        "(TuNA), 2024",
+        "Domke, Ba, Kumar (TuNA), 2024",
     .keys = "radix=K (2)",
     .relays = true,
     .refuse = refuse,
     .make = make,
-    .candidates = {"bruck", "bruck:radix=4", "bruck:radix=8"},
-    .samples = {"bruck", "bruck:radix=3", "bruck:radix=8"},
+    .candidates = "bruck bruck:radix=4 bruck:radix=8",
+    .samples = "bruck bruck:radix=3 bruck:radix=8",
 };
 
 }  // namespace palmette::collectives

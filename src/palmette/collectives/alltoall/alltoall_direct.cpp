@@ -147,9 +147,7 @@ const Algorithm alltoall_linear{
     .name = "linear",
     .sentence =
         "Every rank sends each block directly to its target, all at once, in an order that spreads every pair of "
-        "groups "
-        "over "
-        "time.",
+        "groups over time.",
     .source =
         "The basic algorithm of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the order of messages is palmette's "
         "own",
@@ -157,8 +155,8 @@ const Algorithm alltoall_linear{
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse_linear,
     .make = make_linear,
-    .candidates = {"linear"},
-    .samples = {"linear", "linear:partners=shift"},
+    .candidates = "linear",
+    .samples = "linear linear:partners=shift",
 };
 
 const Algorithm alltoall_pairwise{
@@ -169,14 +167,14 @@ const Algorithm alltoall_pairwise{
         "all.",
     .source =
         "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are "
-        "palmette's "
-        "own",
+        "palmette's own",
     .keys = "window=W (5), partners=balanced|shift|xor (balanced), levels=apart|together (apart)",
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse_pairwise,
     .make = make_pairwise,
-    .samples = {"pairwise", "pairwise:window=1", "pairwise:window=3,partners=shift", "pairwise:window=2,partners=xor",
-                "pairwise:window=1,levels=together", "pairwise:window=3,partners=shift,levels=together"},
+    .samples =
+        "pairwise pairwise:window=1 pairwise:window=3,partners=shift pairwise:window=2,partners=xor "
+        "pairwise:window=1,levels=together pairwise:window=3,partners=shift,levels=together",
 };
 
 }  // namespace palmette::collectives

@@ -44,19 +44,20 @@ const Algorithm alltoall_leaders{
         "all-to-all)",
     .keys =
         "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-        "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: exposures from there on are "
-        "read by single copy",
+        "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: exposures from there on are read by "
+        "single copy",
     .preconditions = "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = combined_tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"leaders:leaders=8"},
-    .samples = {"leaders", "leaders:leaders=3,rounds=4", "leaders:leaders=2,split=sources,level=leaf,rounds=5",
-                "leaders:leaders=4,split=sources,inside=shared,level=leaf,rounds=3", "leaders:leaders=3,level=leaf",
-                "leaders:leaders=2,split=sources,segment=32", "leaders:leaders=2,inside=shared",
-                "leaders:leaders=2,split=sources,inside=shared,level=leaf"},
+    .candidates = "leaders:leaders=8",
+    .samples =
+        "leaders leaders:leaders=3,rounds=4 leaders:leaders=2,split=sources,level=leaf,rounds=5 "
+        "leaders:leaders=4,split=sources,inside=shared,level=leaf,rounds=3 leaders:leaders=3,level=leaf "
+        "leaders:leaders=2,split=sources,segment=32 leaders:leaders=2,inside=shared "
+        "leaders:leaders=2,split=sources,inside=shared,level=leaf",
 };
 
 }  // namespace palmette::collectives

@@ -33,22 +33,21 @@ const Algorithm alltoall_node_aware{
     .name = "node_aware",
     .sentence =
         "Each rank sends one message to each other node, to one rank of it (where nodes are of one size, that of the "
-        "same "
-        "index), which forwards the blocks inside.",
+        "same index), which forwards the blocks inside.",
     .source = "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
     .keys =
-        "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE "
-        "(never), with inside=shared: exposures from there on are read by single copy",
+        "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE (never), with "
+        "inside=shared: exposures from there on are read by single copy",
     .preconditions = "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = combined_tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"node_aware:inside=linear", "node_aware:inside=shared"},
-    .samples = {"node_aware", "node_aware:level=leaf,segment=20", "node_aware:inside=shared",
-                "node_aware:inside=shared,single=64", "node_aware:rounds=2", "node_aware:rounds=7",
-                "node_aware:rounds=3,segment=20,inside=shared"},
+    .candidates = "node_aware:inside=linear node_aware:inside=shared",
+    .samples =
+        "node_aware node_aware:level=leaf,segment=20 node_aware:inside=shared node_aware:inside=shared,single=64 "
+        "node_aware:rounds=2 node_aware:rounds=7 node_aware:rounds=3,segment=20,inside=shared",
 };
 
 }  // namespace palmette::collectives

@@ -37,15 +37,14 @@ const Algorithm barrier_by_topology{
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010 (the tree); folklore (gather and release)",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
-        "leaders "
-        "(stars, "
-        "binomial from 9 members on), inside=... for all levels inside of the node, top=...",
+        "leaders (stars, binomial from 9 members on), inside=... for all levels inside of the node, top=...",
     .preconditions = "shared only for the level of nodes and those inside",
     .refuse = refuse,
     .make = make,
     .node_memory = NodeMemory::where_asked,
-    .samples = {"by_topology", "by_topology:node=shared,socket=shared,leaf=binomial,top=chain",
-                "by_topology:inside=binomial,top=k_ary.3"},
+    .samples =
+        "by_topology by_topology:node=shared,socket=shared,leaf=binomial,top=chain "
+        "by_topology:inside=binomial,top=k_ary.3",
 };
 
 }  // namespace palmette::collectives

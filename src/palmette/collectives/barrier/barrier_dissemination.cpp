@@ -42,8 +42,8 @@ const Algorithm barrier_dissemination{
     .refuse = refuse,
     .make = make,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"dissemination:inside=shared", "dissemination"},
-    .samples = {"dissemination", "dissemination:radix=4", "dissemination:radix=3,inside=shared"},
+    .candidates = "dissemination:inside=shared dissemination",
+    .samples = "dissemination dissemination:radix=4 dissemination:radix=3,inside=shared",
 };
 
 }  // namespace palmette::collectives

@@ -92,16 +92,15 @@ const Algorithm barrier_leaders{
         "2010",
     .keys =
         "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and "
-        "inside=SHAPE "
-        "as in "
-        "by_topology",
+        "inside=SHAPE as in by_topology",
     .preconditions = "shared only for the level of nodes and those inside",
     .refuse = refuse,
     .make = make,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"leaders"},
-    .samples = {"leaders", "leaders:between=dissemination,level=node,inside=shared",
-                "leaders:between=all,level=leaf,leaf=k_nomial.3,inside=linear"},
+    .candidates = "leaders",
+    .samples =
+        "leaders leaders:between=dissemination,level=node,inside=shared "
+        "leaders:between=all,level=leaf,leaf=k_nomial.3,inside=linear",
 };
 
 }  // namespace palmette::collectives

@@ -76,19 +76,18 @@ const Algorithm bcast_circulant{
     .name = "circulant",
     .sentence =
         "n blocks on a circulant graph: n - 1 + ceil(lg p) rounds for any p, in which every rank sends and receives "
-        "one "
-        "block.",
+        "one block.",
     .source = "Träff, arXiv 2312.11236, 2023 (optimal schedules in logarithmic time); ACM TOPC 2025",
     .keys =
-        "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, "
-        "window=W outstanding messages of a rank (all)",
+        "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, window=W "
+        "outstanding messages of a rank (all)",
     .preconditions = "at most 1024 segments",
     .refuse = refuse,
     .make = make,
     .tags = tags,
     .pipelined = [](const Spec& spec) { return !spec.find("window"); },
-    .candidates = {"circulant", "circulant:segment=24K,window=1"},
-    .samples = {"circulant", "circulant:segments=5,order=rank", "circulant:segments=4,window=1"},
+    .candidates = "circulant circulant:segment=24K,window=1",
+    .samples = "circulant circulant:segments=5,order=rank circulant:segments=4,window=1",
 };
 
 }  // namespace palmette::collectives

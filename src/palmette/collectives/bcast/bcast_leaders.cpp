@@ -139,10 +139,11 @@ const Algorithm bcast_leaders{
     .refuse = refuse,
     .make = make,
     .tags = one_tag_a_slice,
-    .samples = {"leaders", "leaders:leaders=2,between=binomial,inside=chain,segment=24",
-                "leaders:leaders=all,level=leaf,inside=chain",
-                "leaders:leaders=6,level=leaf,between=chain,inside=binomial,segment=20",
-                "leaders:leaders=3,level=leaf,between=linear"},
+    .samples =
+        "leaders leaders:leaders=2,between=binomial,inside=chain,segment=24 "
+        "leaders:leaders=all,level=leaf,inside=chain "
+        "leaders:leaders=6,level=leaf,between=chain,inside=binomial,segment=20 "
+        "leaders:leaders=3,level=leaf,between=linear",
 };
 
 }  // namespace palmette::collectives

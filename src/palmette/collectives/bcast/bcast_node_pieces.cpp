@@ -225,10 +225,10 @@ const Algorithm bcast_node_pieces{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"node_pieces", "node_pieces:inside=halving,relays=1,segment=8K", "node_pieces:relays=1,segment=32K"},
-    .samples = {"node_pieces", "node_pieces:segment=24", "node_pieces:inside=halving.4",
-                "node_pieces:inside=halving.3,segment=40", "node_pieces:inside=halving,segment=40",
-                "node_pieces:inside=halving,relays=1"},
+    .candidates = "node_pieces node_pieces:inside=halving,relays=1,segment=8K node_pieces:relays=1,segment=32K",
+    .samples =
+        "node_pieces node_pieces:segment=24 node_pieces:inside=halving.4 node_pieces:inside=halving.3,segment=40 "
+        "node_pieces:inside=halving,segment=40 node_pieces:inside=halving,relays=1",
 };
 
 }  // namespace palmette::collectives

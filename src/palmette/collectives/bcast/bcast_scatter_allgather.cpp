@@ -144,15 +144,13 @@ const Algorithm bcast_scatter_allgather{
     .sentence = "The root scatters the vector by topology, then an allgather: no rank receives a block twice.",
     .source =
         "van de Geijn; Barnett et al., Scalable High Performance Computing Conference 1994; Thakur et al., IJHPCA "
-        "19(1), "
-        "2005",
+        "19(1), 2005",
     .keys = "allgather=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring)",
     .preconditions = "the allgather's pattern must support the number of ranks",
     .refuse = refuse,
     .make = make,
-    .candidates = {"scatter_allgather:allgather=bruck"},
-    .samples = {"scatter_allgather", "scatter_allgather:allgather=recursive_doubling",
-                "scatter_allgather:allgather=bruck.3"},
+    .candidates = "scatter_allgather:allgather=bruck",
+    .samples = "scatter_allgather scatter_allgather:allgather=recursive_doubling scatter_allgather:allgather=bruck.3",
 };
 
 }  // namespace palmette::collectives

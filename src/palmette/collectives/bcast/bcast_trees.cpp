@@ -38,7 +38,7 @@ const Algorithm bcast_linear{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"linear:order=rank"},
+    .samples = "linear:order=rank",
 };
 
 const Algorithm bcast_k_nomial{
@@ -51,8 +51,8 @@ const Algorithm bcast_k_nomial{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .candidates = {"k_nomial:window=1", "k_nomial", "k_nomial:radix=3", "k_nomial:radix=4,order=rank"},
-    .samples = {"k_nomial:radix=3,segment=24", "k_nomial:order=rank", "k_nomial:window=1"},
+    .candidates = "k_nomial:window=1 k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank",
+    .samples = "k_nomial:radix=3,segment=24 k_nomial:order=rank k_nomial:window=1",
 };
 
 const Algorithm bcast_k_ary{
@@ -66,7 +66,7 @@ const Algorithm bcast_k_ary{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"k_ary:radix=3,segment=32"},
+    .samples = "k_ary:radix=3,segment=32",
 };
 
 const Algorithm bcast_chain{
@@ -77,12 +77,12 @@ const Algorithm bcast_chain{
         "once.",
     .source = "Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order round the root is palmette's",
     .keys =
-        "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W outstanding messages of a rank "
-        "(all)",
+        "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W outstanding messages of a "
+        "rank (all)",
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"chain:segment=32"},
+    .samples = "chain:segment=32",
 };
 
 const Algorithm bcast_by_topology{
@@ -90,39 +90,38 @@ const Algorithm bcast_by_topology{
     .name = "by_topology",
     .sentence =
         "Leaders per node, chassis, leaf and tier: each level has its own tree; inside of the node also memory that "
-        "all "
-        "read.",
+        "all read.",
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels and pipelining here",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
         "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
         "relays=R|all (1), lanes=L (1: 2, 4, 8 or 16 trees, each for a part of the vector and led by other ranks of a "
-        "node), window=W outstanding messages of a rank (all), "
-        "single=SIZE (never), with shared: exposures from there on are read by single copy",
+        "node), window=W outstanding messages of a rank (all), single=SIZE (never), with shared: exposures from there "
+        "on are read by single copy",
     .preconditions = "shared only for the level of nodes and those inside",
     .refuse = refuse_topology_vector,
     .make = make_by_topology,
     .tags = one_tag_a_slice,
     .node_memory = NodeMemory::where_asked,
     .pipelined = chained_on_top,
-    .candidates = {"by_topology:node=linear,leaf=linear,top=linear", "by_topology:node=postal.5,top=postal.6",
-                   "by_topology:node=k_nomial.4,top=k_nomial.4", "by_topology:node=postal.5,top=linear,relays=all",
-                   "by_topology:node=binomial,leaf=binomial,top=binomial,window=1",
-                   "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "by_topology:node=shared,top=linear",
-                   "by_topology:node=shared,top=k_nomial.4", "by_topology:node=shared,top=binomial,window=1",
-                   "by_topology:node=shared,leaf=chain,top=chain,segment=32K",
-                   "by_topology:node=shared,top=linear,segment=32K"},
-    .samples = {"by_topology", "by_topology:node=shared,socket=shared,segment=20",
-                "by_topology:node=shared,top=chain,single=64", "by_topology:node=chain,leaf=k_ary.2,top=chain",
-                "by_topology:node=shared,top=chain,segment=32", "by_topology:node=postal.3,top=linear,relays=all",
-                "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20",
-                "by_topology:node=shared,top=linear,relays=3",
-                "by_topology:node=linear,leaf=chain,top=chain,segment=20,lanes=2",
-                "by_topology:node=binomial,top=linear,lanes=4", "by_topology:node=shared,top=linear,lanes=2",
-                "by_topology:node=binomial,leaf=linear,top=binomial,segment=20,lanes=2,window=2"},
+    .candidates =
+        "by_topology:node=linear,leaf=linear,top=linear by_topology:node=postal.5,top=postal.6 "
+        "by_topology:node=k_nomial.4,top=k_nomial.4 by_topology:node=postal.5,top=linear,relays=all "
+        "by_topology:node=binomial,leaf=binomial,top=binomial,window=1 "
+        "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4 "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=4K "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=8K "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=32K by_topology:node=shared,top=linear "
+        "by_topology:node=shared,top=k_nomial.4 by_topology:node=shared,top=binomial,window=1 "
+        "by_topology:node=shared,leaf=chain,top=chain,segment=32K by_topology:node=shared,top=linear,segment=32K",
+    .samples =
+        "by_topology by_topology:node=shared,socket=shared,segment=20 by_topology:node=shared,top=chain,single=64 "
+        "by_topology:node=chain,leaf=k_ary.2,top=chain by_topology:node=shared,top=chain,segment=32 "
+        "by_topology:node=postal.3,top=linear,relays=all "
+        "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20 "
+        "by_topology:node=shared,top=linear,relays=3 by_topology:node=linear,leaf=chain,top=chain,segment=20,lanes=2 "
+        "by_topology:node=binomial,top=linear,lanes=4 by_topology:node=shared,top=linear,lanes=2 "
+        "by_topology:node=binomial,leaf=linear,top=binomial,segment=20,lanes=2,window=2",
 };
 
 const Algorithm bcast_bine{
@@ -134,7 +133,7 @@ const Algorithm bcast_bine{
     .refuse = refuse_bine_vector,
     .make = make_bine,
     .tags = one_tag_a_slice,
-    .samples = {"bine:segment=32"},
+    .samples = "bine:segment=32",
 };
 
 const Algorithm bcast_earliest{
@@ -150,7 +149,7 @@ const Algorithm bcast_earliest{
     .refuse = refuse_earliest_vector,
     .make = make_earliest,
     .tags = one_tag_a_slice,
-    .samples = {"earliest", "earliest:helpers=3,first=groups,segment=40"},
+    .samples = "earliest earliest:helpers=3,first=groups,segment=40",
 };
 
 }  // namespace palmette::collectives

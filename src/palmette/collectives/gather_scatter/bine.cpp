@@ -89,6 +89,9 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
     return scatter_along(job, rank, tree(job, rank, request, spec));
 }
 
+// gather and scatter are each other reversed in time.
+constexpr std::string_view samples = "bine bine:order=rank,segment=20";
+
 }  // namespace
 
 const Algorithm gather_bine{
@@ -103,7 +106,7 @@ const Algorithm gather_bine{
     .relays = true,
     .refuse = refuse,
     .make = make_gather,
-    .samples = {"bine", "bine:order=rank,segment=20"},
+    .samples = samples,
 };
 
 const Algorithm scatter_bine{
@@ -118,7 +121,7 @@ const Algorithm scatter_bine{
     .relays = true,
     .refuse = refuse,
     .make = make_scatter,
-    .samples = {"bine", "bine:order=rank,segment=20"},
+    .samples = samples,
 };
 
 }  // namespace palmette::collectives

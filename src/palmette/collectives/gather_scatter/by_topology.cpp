@@ -20,6 +20,16 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
     return scatter_along(job, rank, topology_tree(job, rank, request, spec));
 }
 
+// gather and scatter are each other reversed in time.
+constexpr std::string_view candidates =
+    "by_topology:node=linear,top=linear by_topology:node=linear,leaf=linear,top=linear "
+    "by_topology:node=linear,top=linear,relays=all by_topology:node=k_nomial.5,top=k_nomial.5 "
+    "by_topology:node=postal.5,top=postal.5 by_topology:node=postal.4,top=postal.12";
+constexpr std::string_view samples =
+    "by_topology by_topology:node=linear,top=linear by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20 "
+    "by_topology:leaf=linear by_topology:node=binomial,direct=64 by_topology:node=linear,top=linear,relays=all "
+    "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20";
+
 }  // namespace
 
 const Algorithm gather_by_topology{
@@ -31,18 +41,12 @@ const Algorithm gather_by_topology{
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
-        "segment=SIZE, relays=R|all (1), "
-        "direct=SIZE",
+        "segment=SIZE, relays=R|all (1), direct=SIZE",
     .relays = true,
     .refuse = refuse_by_topology,
     .make = make_gather,
-    .candidates = {"by_topology:node=linear,top=linear", "by_topology:node=linear,leaf=linear,top=linear",
-                   "by_topology:node=linear,top=linear,relays=all", "by_topology:node=k_nomial.5,top=k_nomial.5",
-                   "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.4,top=postal.12"},
-    .samples = {"by_topology", "by_topology:node=linear,top=linear",
-                "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
-                "by_topology:node=binomial,direct=64", "by_topology:node=linear,top=linear,relays=all",
-                "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 const Algorithm scatter_by_topology{
@@ -54,18 +58,12 @@ const Algorithm scatter_by_topology{
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
-        "segment=SIZE, relays=R|all (1), "
-        "direct=SIZE",
+        "segment=SIZE, relays=R|all (1), direct=SIZE",
     .relays = true,
     .refuse = refuse_by_topology,
     .make = make_scatter,
-    .candidates = {"by_topology:node=linear,top=linear", "by_topology:node=linear,leaf=linear,top=linear",
-                   "by_topology:node=linear,top=linear,relays=all", "by_topology:node=k_nomial.5,top=k_nomial.5",
-                   "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.4,top=postal.12"},
-    .samples = {"by_topology", "by_topology:node=linear,top=linear",
-                "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
-                "by_topology:node=binomial,direct=64", "by_topology:node=linear,top=linear,relays=all",
-                "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 }  // namespace palmette::collectives

@@ -18,6 +18,11 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
     return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{spec.integer("radix", 2, 2)}));
 }
 
+// gather and scatter are each other reversed in time.
+constexpr std::string_view candidates =
+    "k_nomial k_nomial:radix=8 k_nomial:radix=4,order=rank k_nomial:radix=8,order=rank";
+constexpr std::string_view samples = "k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank,segment=24";
+
 }  // namespace
 
 const Algorithm gather_k_nomial{
@@ -31,8 +36,8 @@ const Algorithm gather_k_nomial{
     .relays = true,
     .refuse = refuse_k_nomial,
     .make = make_gather,
-    .candidates = {"k_nomial", "k_nomial:radix=8", "k_nomial:radix=4,order=rank", "k_nomial:radix=8,order=rank"},
-    .samples = {"k_nomial", "k_nomial:radix=3", "k_nomial:radix=4,order=rank,segment=24"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 const Algorithm scatter_k_nomial{
@@ -46,8 +51,8 @@ const Algorithm scatter_k_nomial{
     .relays = true,
     .refuse = refuse_k_nomial,
     .make = make_scatter,
-    .candidates = {"k_nomial", "k_nomial:radix=8", "k_nomial:radix=4,order=rank", "k_nomial:radix=8,order=rank"},
-    .samples = {"k_nomial", "k_nomial:radix=3", "k_nomial:radix=4,order=rank,segment=24"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 }  // namespace palmette::collectives

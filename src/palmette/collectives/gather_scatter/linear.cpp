@@ -17,6 +17,10 @@ Program make_scatter(const Job& job, Rank rank, const Request& request, const Sp
     return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
 }
 
+// gather and scatter are each other reversed in time.
+constexpr std::string_view candidates = "linear linear:order=rank";
+constexpr std::string_view samples = "linear linear:order=rank";
+
 }  // namespace
 
 const Algorithm gather_linear{
@@ -27,8 +31,8 @@ const Algorithm gather_linear{
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
     .make = make_gather,
-    .candidates = {"linear", "linear:order=rank"},
-    .samples = {"linear", "linear:order=rank"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 const Algorithm scatter_linear{
@@ -39,8 +43,8 @@ const Algorithm scatter_linear{
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
     .make = make_scatter,
-    .candidates = {"linear", "linear:order=rank"},
-    .samples = {"linear", "linear:order=rank"},
+    .candidates = candidates,
+    .samples = samples,
 };
 
 }  // namespace palmette::collectives

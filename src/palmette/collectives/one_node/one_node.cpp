@@ -358,7 +358,6 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }  // namespace
 
 std::vector<Algorithm> shared_rows() {
-    static const Specs by_name{"shared"};
     std::vector<Algorithm> rows;
     for (std::size_t c = 0; c < plan::collective_count; ++c)
         rows.push_back({
@@ -372,8 +371,8 @@ std::vector<Algorithm> shared_rows() {
             .refuse = refuse,
             .make = make,
             .node_memory = NodeMemory::always,
-            .candidates = by_name,
-            .samples = by_name,
+            .candidates = "shared",
+            .samples = "shared",
         });
     return rows;
 }

@@ -35,8 +35,7 @@ const Algorithm reduce_node_pieces{
     .name = "node_pieces",
     .sentence =
         "A piece of the vector per node: all send it directly to its node, which sends the sum to the root's; the "
-        "ranks "
-        "of a node share these messages.",
+        "ranks of a node share these messages.",
     .source = "as allreduce's node_pieces, with a gather of the pieces at the end",
     .keys = "inside=direct|halving|halving.K (direct), segment=SIZE of the vector, window=W slices at once (1)",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
@@ -44,9 +43,10 @@ const Algorithm reduce_node_pieces{
     .refuse = refuse,
     .make = make,
     .tags = node_pieces_tags,
-    .candidates = {"node_pieces", "node_pieces:inside=halving,segment=8K"},
-    .samples = {"node_pieces", "node_pieces:inside=halving,segment=40", "node_pieces:segment=24,window=2",
-                "node_pieces:inside=halving.4", "node_pieces:inside=halving.3,segment=24"},
+    .candidates = "node_pieces node_pieces:inside=halving,segment=8K",
+    .samples =
+        "node_pieces node_pieces:inside=halving,segment=40 node_pieces:segment=24,window=2 "
+        "node_pieces:inside=halving.4 node_pieces:inside=halving.3,segment=24",
 };
 
 }  // namespace palmette::collectives

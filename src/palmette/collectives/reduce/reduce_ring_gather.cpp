@@ -140,7 +140,7 @@ const Algorithm reduce_ring_gather{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"ring_gather"},
+    .samples = "ring_gather",
 };
 
 }  // namespace palmette::collectives

@@ -186,8 +186,8 @@ const Algorithm reduce_reduce_scatter_gather{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"reduce_scatter_gather", "reduce_scatter_gather:order=rank"},
-    .samples = {"reduce_scatter_gather"},
+    .candidates = "reduce_scatter_gather reduce_scatter_gather:order=rank",
+    .samples = "reduce_scatter_gather",
 };
 
 }  // namespace palmette::collectives

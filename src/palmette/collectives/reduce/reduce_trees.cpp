@@ -38,7 +38,7 @@ const Algorithm reduce_linear{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"linear", "linear:order=rank,segment=32"},
+    .samples = "linear linear:order=rank,segment=32",
 };
 
 const Algorithm reduce_k_nomial{
@@ -51,8 +51,8 @@ const Algorithm reduce_k_nomial{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .candidates = {"k_nomial", "k_nomial:order=rank", "k_nomial:radix=3", "k_nomial:radix=4,order=rank"},
-    .samples = {"k_nomial:radix=3,segment=24", "k_nomial:order=rank"},
+    .candidates = "k_nomial k_nomial:order=rank k_nomial:radix=3 k_nomial:radix=4,order=rank",
+    .samples = "k_nomial:radix=3,segment=24 k_nomial:order=rank",
 };
 
 const Algorithm reduce_k_ary{
@@ -65,7 +65,7 @@ const Algorithm reduce_k_ary{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"k_ary:radix=3,segment=32"},
+    .samples = "k_ary:radix=3,segment=32",
 };
 
 const Algorithm reduce_chain{
@@ -80,7 +80,7 @@ const Algorithm reduce_chain{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
-    .samples = {"chain:segment=32"},
+    .samples = "chain:segment=32",
 };
 
 const Algorithm reduce_by_topology{
@@ -93,31 +93,29 @@ const Algorithm reduce_by_topology{
     .keys =
         "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
         "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
-        "relays=R|all (1), "
-        "single=SIZE (never), with shared: exposures from there on are read by single copy",
+        "relays=R|all (1), single=SIZE (never), with shared: exposures from there on are read by single copy",
     .preconditions =
         "shared only for the level of nodes and those inside; an operation that doesn't commute needs ranks in "
-        "topology "
-        "order",
+        "topology order",
     .refuse = refuse_topology_vector,
     .make = make_by_topology,
     .tags = one_tag_a_slice,
     .node_memory = NodeMemory::where_asked,
     .pipelined = chained_on_top,
-    .candidates = {"by_topology:node=linear,leaf=linear,top=linear", "by_topology:node=postal.4,top=postal.4",
-                   "by_topology:node=k_nomial.4,top=k_nomial.4", "by_topology:node=k_nomial.3,top=postal.12,relays=4",
-                   "by_topology:node=postal.5,top=linear,relays=all",
-                   "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
-                   "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "by_topology:node=shared,top=linear",
-                   "by_topology:node=shared,top=k_nomial.4",
-                   "by_topology:node=shared,leaf=chain,top=chain,segment=32K"},
-    .samples = {"by_topology", "by_topology:node=shared,socket=shared,segment=20",
-                "by_topology:node=shared,top=chain,single=64", "by_topology:node=chain,leaf=k_ary.2,top=chain",
-                "by_topology:node=shared,top=chain,segment=32", "by_topology:node=linear,top=linear,relays=all",
-                "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20",
-                "by_topology:node=shared,top=linear,relays=3"},
+    .candidates =
+        "by_topology:node=linear,leaf=linear,top=linear by_topology:node=postal.4,top=postal.4 "
+        "by_topology:node=k_nomial.4,top=k_nomial.4 by_topology:node=k_nomial.3,top=postal.12,relays=4 "
+        "by_topology:node=postal.5,top=linear,relays=all by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4 "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=4K "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=8K "
+        "by_topology:node=linear,leaf=chain,top=chain,segment=32K by_topology:node=shared,top=linear "
+        "by_topology:node=shared,top=k_nomial.4 by_topology:node=shared,leaf=chain,top=chain,segment=32K",
+    .samples =
+        "by_topology by_topology:node=shared,socket=shared,segment=20 by_topology:node=shared,top=chain,single=64 "
+        "by_topology:node=chain,leaf=k_ary.2,top=chain by_topology:node=shared,top=chain,segment=32 "
+        "by_topology:node=linear,top=linear,relays=all "
+        "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20 "
+        "by_topology:node=shared,top=linear,relays=3",
 };
 
 const Algorithm reduce_bine{
@@ -130,7 +128,7 @@ const Algorithm reduce_bine{
     .refuse = refuse_bine_vector,
     .make = make_bine,
     .tags = one_tag_a_slice,
-    .samples = {"bine:segment=32"},
+    .samples = "bine:segment=32",
 };
 
 const Algorithm reduce_earliest{
@@ -145,7 +143,7 @@ const Algorithm reduce_earliest{
     .refuse = refuse_earliest_vector,
     .make = make_earliest,
     .tags = one_tag_a_slice,
-    .samples = {"earliest", "earliest:helpers=1,first=groups,segment=40"},
+    .samples = "earliest earliest:helpers=1,first=groups,segment=40",
 };
 
 }  // namespace palmette::collectives

@@ -87,8 +87,7 @@ const Algorithm reduce_scatter_ring{
     .name = "ring",
     .sentence =
         "The allgather's nested ring reversed in time: partial results travel around and cross each link at most once "
-        "per "
-        "block.",
+        "per block.",
     .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
     .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     .preconditions = "the operation is commutative",
@@ -97,8 +96,8 @@ const Algorithm reduce_scatter_ring{
     .make = make,
     .tags = tags,
     .pipelined = in_segments,
-    .candidates = {"ring:segment=32K", "ring:nested=no"},
-    .samples = {"ring", "ring:nested=no,segment=32", "ring:order=rank"},
+    .candidates = "ring:segment=32K ring:nested=no",
+    .samples = "ring ring:nested=no,segment=32 ring:order=rank",
 };
 
 const Algorithm reduce_scatter_recursive_halving{
@@ -112,8 +111,8 @@ const Algorithm reduce_scatter_recursive_halving{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"recursive_halving"},
-    .samples = {"recursive_halving", "recursive_halving:order=rank,segment=32"},
+    .candidates = "recursive_halving",
+    .samples = "recursive_halving recursive_halving:order=rank,segment=32",
 };
 
 const Algorithm reduce_scatter_pairwise{
@@ -129,7 +128,7 @@ const Algorithm reduce_scatter_pairwise{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"pairwise", "pairwise:order=rank"},
+    .samples = "pairwise pairwise:order=rank",
 };
 
 const Algorithm reduce_scatter_direct{
@@ -143,7 +142,7 @@ const Algorithm reduce_scatter_direct{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"direct", "direct:order=rank"},
+    .samples = "direct direct:order=rank",
 };
 
 }  // namespace palmette::collectives

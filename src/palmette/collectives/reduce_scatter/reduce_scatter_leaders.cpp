@@ -229,24 +229,22 @@ const Algorithm reduce_scatter_leaders{
     .name = "leaders",
     .sentence =
         "Groups reduce at one leader or, in lanes, at several; leaders exchange blocks directly and scatter them in "
-        "their "
-        "groups.",
+        "their groups.",
     .source = "Traeff, Hunold, CLUSTER 2020 (lanes)",
     .keys =
         "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared "
-        "(linear), "
-        "level=LEVEL (node), single=SIZE (never), with inside=shared: exposures from there on are read by single "
-        "copy",
+        "(linear), level=LEVEL (node), single=SIZE (never), with inside=shared: exposures from there on are read by "
+        "single copy",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = {"leaders:leaders=all,inside=shared", "leaders:inside=linear"},
-    .samples = {"leaders", "leaders:leaders=all,inside=binomial", "leaders:leaders=2,level=leaf",
-                "leaders:leaders=2,inside=shared", "leaders:leaders=2,inside=shared,single=64",
-                "leaders:leaders=all,inside=shared"},
+    .candidates = "leaders:leaders=all,inside=shared leaders:inside=linear",
+    .samples =
+        "leaders leaders:leaders=all,inside=binomial leaders:leaders=2,level=leaf leaders:leaders=2,inside=shared "
+        "leaders:leaders=2,inside=shared,single=64 leaders:leaders=all,inside=shared",
 };
 
 }  // namespace palmette::collectives

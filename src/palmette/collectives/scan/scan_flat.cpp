@@ -65,8 +65,8 @@ const Algorithm scan_linear{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"linear:segment=2K", "linear:segment=8K"},
-    .samples = {"linear", "linear:segment=20"},
+    .candidates = "linear:segment=2K linear:segment=8K",
+    .samples = "linear linear:segment=20",
 };
 
 const Algorithm scan_recursive_doubling{
@@ -80,8 +80,8 @@ const Algorithm scan_recursive_doubling{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"recursive_doubling"},
-    .samples = {"recursive_doubling", "recursive_doubling:segment=24"},
+    .candidates = "recursive_doubling",
+    .samples = "recursive_doubling recursive_doubling:segment=24",
 };
 
 const Algorithm scan_all{
@@ -94,8 +94,8 @@ const Algorithm scan_all{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = {"all"},
-    .samples = {"all"},
+    .candidates = "all",
+    .samples = "all",
 };
 
 }  // namespace palmette::collectives

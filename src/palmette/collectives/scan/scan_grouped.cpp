@@ -270,7 +270,7 @@ const Algorithm scan_grouped{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"grouped", "grouped:inside=all,segment=20", "grouped:level=leaf,inside=linear"},
+    .samples = "grouped grouped:inside=all,segment=20 grouped:level=leaf,inside=linear",
 };
 
 }  // namespace palmette::collectives

@@ -177,15 +177,14 @@ const Algorithm scan_leaders{
     .sentence = "Totals go up the levels to leaders, which exchange across the outermost one, and prefixes come down.",
     .source =
         "Blelloch, IEEE Transactions on Computers 38(11), 1989, on the tree of the machine; Sanders, Traeff, "
-        "EuroPVM/MPI "
-        "2006",
+        "EuroPVM/MPI 2006",
     .keys = "level=LEVEL (node), the outermost with leaders; between=all|recursive_doubling|linear (all)",
     .preconditions = "ranks in topology order",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .samples = {"leaders", "leaders:between=linear", "leaders:level=leaf,between=recursive_doubling"},
+    .samples = "leaders leaders:between=linear leaders:level=leaf,between=recursive_doubling",
 };
 
 }  // namespace palmette::collectives

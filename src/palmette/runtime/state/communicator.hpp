@@ -269,7 +269,7 @@ class Communicator {
     /// Calls of the kind go to the MPI without a look at their plan.
     void leave_kind(CachedPlan& plan);
     void fill(CachedPlan& plan, const Settings& settings);
-    /// By what this rank knows now. Collective where candidates are simulated.
+    /// The route by what this rank knows now. Collective where candidates are simulated.
     select::Route choose_route(const PlanKey& key, const Settings& settings);
     /// Collective at the first choice that needs measured costs or shared memory.
     select::Route agreed_route(const PlanKey& key, const Settings& settings);
