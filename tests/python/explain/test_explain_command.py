@@ -34,7 +34,7 @@ def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette)
     assert "rows for allreduce before it don't match (--rows shows why)" in result.out
     text = " ".join(result.out.split())
     assert "for links of which other traffic takes 30 % and more, here it is 0 %" in text
-    assert "up to 3 ranks a node, links of 250 Mbit/s and less" in text
+    assert "up to 3 ranks a node, links of 150 Mbit/s and less" in text
     assert "for up to 1 node" not in result.out
     assert "PALMETTE_FORCE='allreduce=" in result.out
     assert "palmette run --force allreduce=" in result.out
