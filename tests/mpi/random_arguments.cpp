@@ -1,7 +1,9 @@
 // Every blocking collective with random arguments through MPI_ and through PMPI_: every byte of every buffer must be
 // what it has to be, those between and around the data included.
 //
-//     random_arguments [--seed N] [--first N] [--cases N] [--timeout SECONDS] [--alone 1] [--moving-only 1]
+//     random_arguments [--seed N] [--first N] [--cases N] [--timeout SECONDS] [--alone 1] [--moving-only 1] [--renew N]
+//
+// With --renew the communicators are made anew after each N cases.
 //
 // A failure names its seed and case: `--seed S --first C --cases 1` does this one alone, on as many ranks and with the
 // same settings. With --alone PMPI_'s collectives aren't called: what must come is known without them, and types may
@@ -29,6 +31,7 @@ int main(int argc, char** argv) {
     const long cases = option(argc, argv, "--cases", 200);
     const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     const bool alone = option(argc, argv, "--alone", 0) != 0;
+    const long renew = option(argc, argv, "--renew", 0);
     const int functions =
         option(argc, argv, "--moving-only", 0) != 0 ? static_cast<int>(Function::reduce) : function_count;
 
@@ -45,6 +48,10 @@ int main(int argc, char** argv) {
     for (long number = first; number < first + cases; ++number) {
         watch(timeout_s);
         drivers.at(number);
+        if (renew > 0 && number > first && (number - first) % renew == 0) {
+            free_communicators(all);
+            all = make_communicators(seed + static_cast<std::uint64_t>(number));
+        }
         Rng choice(seed, static_cast<std::uint64_t>(number), 1U << 20);
         // Half of the cases on the world: most programs use nothing else.
         const Communicator& where = choice.one_in(2) ? all[0] : choice.pick(all);
