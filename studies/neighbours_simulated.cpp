@@ -17,7 +17,7 @@ extern "C" void study_neighbours(MPI_Comm comm, int source_count, const int* sou
     collectives::Neighbours own;
     own.sources.assign(sources, sources + source_count);
     own.targets.assign(targets, targets + target_count);
-    state->neighbours = std::make_shared<runtime::NeighbourPlans>(*state, comm, std::move(own));
+    state->kept().add(std::make_unique<runtime::NeighbourPlans>(*state, comm, std::move(own)));
 }
 
 extern "C" int study_left(MPI_Comm comm, int alltoall, int bytes) {
@@ -25,6 +25,6 @@ extern "C" int study_left(MPI_Comm comm, int alltoall, int bytes) {
     runtime::Refusal refusal = runtime::Refusal::no_state;
     runtime::Communicator* state = runtime::Process::instance().communicator(comm, refusal);
     const auto function = alltoall ? select::Function::neighbor_alltoall : select::Function::neighbor_allgather;
-    runtime::NeighbourPlans& neighbours = *state->neighbours;
+    runtime::NeighbourPlans& neighbours = *state->kept().find<runtime::NeighbourPlans>();
     return neighbours.why_left(function) || neighbours.plan_for(function, bytes, true).refusal ? 1 : 0;
 }

@@ -43,7 +43,7 @@ CPP_ROOMS = {
         ("observe", "check", "transport"),
         ("settings",),
         ("start", "network", "nccl", "compare"),
-        ("state", "lengths", "neighbours", "report"),
+        ("state", "ways", "lengths", "neighbours", "report"),
         ("call",),
         ("serve",),
         ("composed", "reorder"),

@@ -96,7 +96,7 @@ int on_MPI_Comm_free(MPI_Comm* comm) {
     if (runtime::has_postponed())
         if (const Guard guard; guard.entered()) runtime::settle_postponed(nullptr);
     if (runtime::SwitchGroups::any())
-        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_aggregators(*comm);
+        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_ways(*comm);
     return next::MPI_Comm_free(comm);
 }
 
@@ -105,7 +105,7 @@ int on_MPI_Comm_disconnect(MPI_Comm* comm) {
     if (any_background())
         if (const Guard guard; guard.entered()) runtime::before_blocking(*comm);
     if (runtime::SwitchGroups::any())
-        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_aggregators(*comm);
+        if (const Guard guard; guard.entered()) runtime::Process::instance().leave_ways(*comm);
     return next::MPI_Comm_disconnect(comm);
 }
 

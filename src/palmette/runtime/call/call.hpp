@@ -7,6 +7,7 @@
 #include <string>
 
 #include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/lengths/repeated_counts.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/work.hpp"
@@ -32,7 +33,7 @@ class Call {
     bool is_left() { return left_to_mpi(); }
     Communicator& state() { return *state_; }
     bool devices_are_the_mpis() const {
-        return state_->devices_are_the_mpis(function_, state_->settings(process_.settings()));
+        return state_->devices().are_the_mpis(function_, state_->settings(process_.settings()));
     }
     MPI_Comm comm() const { return comm_; }
     bool blocking() const { return blocking_; }
@@ -52,7 +53,7 @@ class Call {
         const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
         if (!left) return false;
         left->row->calls.add(state_->leads());
-        if (blocking_) state_->is_left(function_, process_.settings());
+        if (blocking_) state_->devices().is_left(*state_, function_, process_.settings());
         if (blocking_ && shape.dense && may_bypass())
             bypass_of(function_).open(comm_info(), *left->row, type, (left->from + shape.size - 1) / shape.size,
                                       left->to / shape.size);
@@ -99,18 +100,18 @@ class Call {
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
         if (!row && blocking_) {
-            row = state_->refused_until_agreed(function_);
+            row = refused_until_agreed(*state_, function_);
             if (row) row->calls.add(state_->leads());
             return row != nullptr;
         }
         if (!row) return false;
         row->calls.add(state_->leads());
-        if (blocking_ && !state_->unusable) state_->is_left(function_, process_.settings());
+        if (blocking_ && !state_->unusable) state_->devices().is_left(*state_, function_, process_.settings());
         if (blocking_ && may_bypass()) bypass_of(function_).open(comm_info(), *row);
         return true;
     }
     bool may_bypass() const {
-        return !process_.settings().check && !(state_->nccl() && Communicator::is_of_nccl(function_));
+        return !process_.settings().check && !(state_->early_way() && state_->early_way()->looks_at(function_));
     }
     Bypass::CommInfo comm_info() const { return {comm_, state_->size(), state_->leads()}; }
 

@@ -169,7 +169,7 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     const bool alike = recv.form == Side::Form::alike;
     if (alike && call.is_left_to_mpi(recv.count, recv.type)) return false;
     work.reset(call.state(), call.comm());
-    RepeatedCounts* repeated = !alike && call.blocking() ? call.state().repeated_counts(arguments.function) : nullptr;
+    RepeatedCounts* repeated = !alike && call.blocking() ? repeated_counts(call.state(), arguments.function) : nullptr;
     const auto refuse_lists = [&] {
         if (repeated) repeated->count_erroneous(call.state());
         return call.refuse(Refusal::erroneous_arguments);

@@ -44,7 +44,7 @@ std::optional<std::int64_t> set_sides(Work& work, const NeighbourPlans& neighbou
 bool prepare_neighbours(Call& call, Work& work, const CallArguments& arguments) {
     Communicator& state = call.state();
     // Made collectively, for which a nonblocking call can't wait.
-    if (!state.neighbours && !call.blocking()) return call.refuse(Refusal::no_state_yet);
+    if (!call.blocking() && !state.kept().find<NeighbourPlans>()) return call.refuse(Refusal::no_state_yet);
     NeighbourPlans& neighbours = neighbours_of(state, call.comm());
     if (neighbours.refusal()) return call.refuse_always(*neighbours.refusal(), neighbours.detail());
     if (const auto why = neighbours.why_left(arguments.function)) return call.refuse_always(Refusal::chosen, *why);

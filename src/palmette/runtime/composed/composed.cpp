@@ -135,14 +135,14 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const base::Rank self{rank};
     program_ = factory.program(self, &balance_);
     tags_ = factory.tag_limit();
-    using Way = compose::Method::Transport;
-    const auto wants = [&](Way transport) {
+    using By = compose::Method::Transport;
+    const auto wants = [&](By transport) {
         return std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
                            [&](const auto& method) { return method.transport == transport; });
     };
-    wants_single_copies_ = wants(Way::single_copy);
-    wants_ipc_ = wants(Way::ipc);
-    wants_nccl_ = wants(Way::nccl);
+    wants_single_copies_ = wants(By::single_copy);
+    wants_ipc_ = wants(By::ipc);
+    wants_nccl_ = wants(By::nccl);
     const PackedBlocks packed(composition, parsed.factoring.stripes, self);
     Layout layout;
     layout.element_bytes = composition.element_bytes();
@@ -151,10 +151,10 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
         BoundStep& step = bound_.steps[s];
         if (!plan::is_message(step.kind)) continue;
-        const Way transport = factory.transport(program_.steps[s].tag);
-        step.single_copy = transport == Way::single_copy;
-        step.ipc = transport == Way::ipc;
-        step.nccl = transport == Way::nccl;
+        const By transport = factory.transport(program_.steps[s].tag);
+        step.single_copy = transport == By::single_copy;
+        step.ipc = transport == By::ipc;
+        step.nccl = transport == By::nccl;
         if (step.single_copy || step.ipc) ++bound_.single_copies;
     }
     names_ = composition.buffers();
@@ -365,7 +365,7 @@ int ComposedRun::start() {
     nccl_error_.clear();
     code_ = MPI_SUCCESS;
     if (nccl_run_) {
-        way_ = NcclRun::Way::not_yet;
+        mode_ = NcclRun::Mode::not_yet;
         executed_ = false;
         nccl_run_->start();
         begin_as_agreed();
@@ -393,10 +393,10 @@ int ComposedRun::begin() {
 }
 
 void ComposedRun::begin_as_agreed() {
-    way_ = nccl_run_->look();
-    if (way_ == NcclRun::Way::not_yet) return;
-    executor_.nccl().use(way_ == NcclRun::Way::by_nccl ? &nccl_run_->handle() : nullptr, plan_->nccl_limit_);
-    if (way_ == NcclRun::Way::by_messages && variant_ != &by_messages_) use(by_messages_);
+    mode_ = nccl_run_->look();
+    if (mode_ == NcclRun::Mode::not_yet) return;
+    executor_.nccl().use(mode_ == NcclRun::Mode::by_nccl ? &nccl_run_->handle() : nullptr, plan_->nccl_limit_);
+    if (mode_ == NcclRun::Mode::by_messages && variant_ != &by_messages_) use(by_messages_);
     code_ = begin();
     executed_ = code_ != MPI_SUCCESS;
 }
@@ -412,17 +412,17 @@ bool ComposedRun::progress() {
 bool ComposedRun::progress_as_agreed() {
     using device::Progress;
     NcclTransport& nccl = executor_.nccl();
-    if (way_ == NcclRun::Way::not_yet) begin_as_agreed();
+    if (mode_ == NcclRun::Mode::not_yet) begin_as_agreed();
     Progress mine = Progress::under_way;
-    if (way_ != NcclRun::Way::not_yet) {
-        if (nccl_run_->some_failed() && way_ != NcclRun::Way::by_messages) nccl.give_up(elsewhere);
+    if (mode_ != NcclRun::Mode::not_yet) {
+        if (nccl_run_->some_failed() && mode_ != NcclRun::Mode::by_messages) nccl.give_up(elsewhere);
         nccl.count_time(nccl_run_->all_started());
         if (!executed_) code_ = mpi_code(executor_.progress(executed_));
         if (executed_) mine = Progress::done;
         if (code_ != MPI_SUCCESS || !nccl.why().empty()) mine = Progress::failed;
     }
     if (!nccl_run_->step(mine) || !executed_) return false;
-    if (!nccl_run_->end(way_)) note_failure();
+    if (!nccl_run_->end(mode_)) note_failure();
     ended();
     return true;
 }
@@ -430,13 +430,13 @@ bool ComposedRun::progress_as_agreed() {
 void ComposedRun::note_failure() {
     const std::string& why = executor_.nccl().why();
     const bool in_order = nccl_run_->in_same_order();
-    if (code_ != MPI_SUCCESS || (way_ == NcclRun::Way::by_messages && in_order)) {
+    if (code_ != MPI_SUCCESS || (mode_ == NcclRun::Mode::by_messages && in_order)) {
         if (code_ == MPI_SUCCESS) code_ = MPI_ERR_OTHER;
         return;
     }
     code_ = MPI_ERR_OTHER;
     // This rank's part may have been done when another one failed.
-    const bool knows = way_ == NcclRun::Way::by_nccl && !why.empty();
+    const bool knows = mode_ == NcclRun::Mode::by_nccl && !why.empty();
     nccl_error_ = !in_order ? "the ranks have started runs with @nccl in different orders" : knows ? why : elsewhere;
     if (nccl_error_ != elsewhere)
         Process::instance().report().note(base::cat("NCCL isn't used any more by the plans of a communicator of ",

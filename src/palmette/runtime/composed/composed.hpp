@@ -157,7 +157,7 @@ class ComposedRun : public BackgroundOperation {
     MpiExecutor executor_;
     TagSpace::Range tags_;
     std::optional<NcclRun> nccl_run_;  ///< of plans with NCCL
-    NcclRun::Way way_ = NcclRun::Way::not_yet;
+    NcclRun::Mode mode_ = NcclRun::Mode::not_yet;
     bool executed_ = false;
     std::string nccl_error_;
     bool running_ = false;

@@ -60,7 +60,8 @@ std::shared_ptr<ComposedNccl> nccl_of_plan(Communicator& state, const Settings& 
     const char* const problem = obstacle(settings, place);
     std::string why = problem ? problem : "";
     finish_runs(limit);
-    std::shared_ptr<ComposedNccl> all_plans = state.composed_nccl.lock();
+    auto& kept = state.kept().get<NcclOfCompositions>();
+    std::shared_ptr<ComposedNccl> all_plans = kept.nccl.lock();
     const bool fits = all_plans && all_plans->in_service && same_queue(all_plans->handle->place(), place);
     const auto all = all_true(state.shadow_comm(), {!problem, fits});
     if (all && (*all)[0] && (*all)[1]) return all_plans;
@@ -68,7 +69,7 @@ std::shared_ptr<ComposedNccl> nccl_of_plan(Communicator& state, const Settings& 
         constexpr auto order = device::Nccl::Order::apart;
         if (auto made = make_nccl({state.shadow_comm(), state.rank(), state.size()}, place, limit, order, why)) {
             all_plans = std::make_shared<ComposedNccl>(std::move(made));
-            state.composed_nccl = all_plans;
+            kept.nccl = all_plans;
             return all_plans;
         }
     }
@@ -95,17 +96,17 @@ bool NcclRun::any_under_way() { return !queue().empty(); }
 
 void NcclRun::start() {
     queue().push_back(this);
-    started_->begin(++state_.nccl_runs);
+    started_->begin(++state_.kept().get<NcclOfCompositions>().runs);
     outcome_->begin();
     started_->step(Progress::done);
 }
 
-NcclRun::Way NcclRun::look() {
+NcclRun::Mode NcclRun::look() {
     // The others may be waiting for this rank's messages by the MPI.
-    if (some_failed()) return Way::without_effect;
-    if (queue().front() != this) return Way::not_yet;
-    if (nccl_->in_service) return turn_.try_take() ? Way::by_nccl : Way::not_yet;
-    return in_same_order() ? Way::by_messages : Way::not_yet;
+    if (some_failed()) return Mode::without_effect;
+    if (queue().front() != this) return Mode::not_yet;
+    if (nccl_->in_service) return turn_.try_take() ? Mode::by_nccl : Mode::not_yet;
+    return in_same_order() ? Mode::by_messages : Mode::not_yet;
 }
 
 bool NcclRun::step(Progress mine) {
@@ -116,11 +117,11 @@ bool NcclRun::step(Progress mine) {
     return started_->over() && outcome_->over();
 }
 
-bool NcclRun::end(Way way) {
+bool NcclRun::end(Mode mode) {
     std::erase(queue(), this);
     turn_.give_back();
     const bool succeeded = outcome_->all_succeeded();
-    if (!succeeded && way != Way::by_messages) nccl_->give_up();
+    if (!succeeded && mode != Mode::by_messages) nccl_->give_up();
     return succeeded;
 }
 

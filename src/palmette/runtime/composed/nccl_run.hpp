@@ -21,6 +21,12 @@ struct ComposedNccl {
     }
 };
 
+/// That of a communicator's compositions.
+struct NcclOfCompositions : Kept {
+    std::weak_ptr<ComposedNccl> nccl;  ///< gone with the last of the plans
+    int runs = 0;                      ///< that have been started
+};
+
 /// Collective: for a plan that asks for NCCL; null on all ranks where one hasn't got it.
 std::shared_ptr<ComposedNccl> nccl_of_plan(Communicator& state, const Settings& settings);
 
@@ -42,15 +48,15 @@ class NcclRun {
     static constexpr int tags = 2 * Consensus::tags;
 
     /// How its program runs.
-    enum class Way : std::uint8_t { not_yet, by_nccl, without_effect, by_messages };
+    enum class Mode : std::uint8_t { not_yet, by_nccl, without_effect, by_messages };
 
     void start();
     /// Whether it begins, and how.
-    Way look();
+    Mode look();
     /// Goes on; `mine`: this rank's progress. Whether the outcome is known and all have heard of it.
     bool step(device::Progress mine);
-    /// Where that is so: whether all have succeeded. `way`: how it has run.
-    bool end(Way way);
+    /// Where that is so: whether all have succeeded. `mode`: how it has run.
+    bool end(Mode mode);
 
     bool all_started() const { return started_->over(); }
     bool some_failed() const { return started_->some_failed() || outcome_->some_failed(); }

@@ -113,4 +113,25 @@ void RepeatedCounts::set_changed() {
     pause_ = std::min(2 * pause_, longest_pause);
 }
 
+namespace {
+
+struct CountsOfAll : Kept {
+    std::array<RepeatedCounts, Communicator::AllLeftToMpi::irregular_count> of;
+};
+
+}  // namespace
+
+RepeatedCounts* repeated_counts(Communicator& state, select::Function function) {
+    const auto index = Communicator::AllLeftToMpi::irregular_index(function);
+    if (!index || !state.left().repeats[*index]) return nullptr;
+    return &state.kept().get<CountsOfAll>().of[*index];
+}
+
+Report::Refused* refused_until_agreed(Communicator& state, select::Function function) {
+    const auto index = Communicator::AllLeftToMpi::irregular_index(function);
+    if (!index || !state.left().until_agreed[*index]) return nullptr;
+    RepeatedCounts* const repeated = repeated_counts(state, function);
+    return repeated && repeated->count_if_skipped() ? state.left().until_agreed[*index] : nullptr;
+}
+
 }  // namespace palmette::runtime

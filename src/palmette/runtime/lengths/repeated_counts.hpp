@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "palmette/runtime/lengths/relayed_counts.hpp"
+#include "palmette/runtime/observe/report.hpp"
+#include "palmette/select/table.hpp"
 
 namespace palmette::runtime {
 
@@ -77,5 +79,12 @@ class RepeatedCounts {
     bool served_ = false;
     RememberedLengths remembered_;
 };
+
+/// Of alltoallv or alltoallw, where a choice by size may serve what ranks that don't know sizes leave to the MPI; else
+/// null. For blocking calls.
+RepeatedCounts* repeated_counts(Communicator& state, select::Function function);
+/// The report's row of a blocking call that is left to the MPI, as nothing is agreed of its counts; null: it has to be
+/// looked at. Counts a call that has not to.
+Report::Refused* refused_until_agreed(Communicator& state, select::Function function);
 
 }  // namespace palmette::runtime

@@ -11,6 +11,7 @@
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
+#include "palmette/runtime/ways/neighbours.hpp"
 
 namespace palmette::runtime {
 
@@ -400,14 +401,16 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     plan.route.request.collective = plan::Collective::composed;
     plan.route.job = &state_.job();
     plan.route.tags = collectives::neighbour_tags;
-    plan.neighbours.named_buffers = blocks.buffers() - 2;
-    plan.neighbours.kept_blocks = &without_source_;
+    if (differ && bytes > 0)
+        plan.way = std::make_unique<PaddedToNeighbours>(*this, bytes);
+    else
+        plan.way = std::make_unique<ToNeighbours>(*this);
+    plan.way->named_buffers = blocks.buffers() - 2;
+    plan.way->kept_blocks = &without_source_;
     plan.route.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
     plan.buffered_sends = state_.buffered_sends_of(plan, settings);
     plan.tally.comparison =
         bytes == 0 || select::sizes_unknown(function) ? nullptr : state_.comparison_of(plan, settings);
-    if (differ) plan.neighbours.plans = this;
-    if (differ && bytes > 0) plan.neighbours.padded_bytes = bytes;
     if (bytes == 0) return;
     plan.program = program(function, combined);
     if (bytes < 0) return;

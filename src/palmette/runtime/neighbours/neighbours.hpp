@@ -20,7 +20,7 @@
 namespace palmette::runtime {
 
 /// See docs/decisions/0026-neighbourhoods.md.
-class NeighbourPlans {
+class NeighbourPlans : public Kept {
   public:
     /// Collective, at the first call. `comm`: the program's, whose state this is.
     NeighbourPlans(Communicator& state, MPI_Comm comm);
@@ -99,8 +99,8 @@ class NeighbourPlans {
 
 /// Those of a communicator, made at the first call. Collective where there are none yet.
 inline NeighbourPlans& neighbours_of(Communicator& state, MPI_Comm comm) {
-    if (!state.neighbours) state.neighbours = std::make_shared<NeighbourPlans>(state, comm);
-    return *state.neighbours;
+    NeighbourPlans* const made = state.kept().find<NeighbourPlans>();
+    return made ? *made : state.kept().add(std::make_unique<NeighbourPlans>(state, comm));
 }
 
 }  // namespace palmette::runtime

@@ -32,10 +32,9 @@ void add_sends(Sends& to, const BoundProgram& program, std::uint32_t times) {
 Sends sends_of(const CachedPlan& plan, bool alike) {
     Sends found;
     if (alike) {
-        const std::int64_t batches = plan.batches.bytes > 0 ? plan.key.block_bytes / plan.batches.bytes : 1;
-        add_sends(found, plan.bound, static_cast<std::uint32_t>(batches));
-        if (plan.batches.bytes > 0 && plan.key.block_bytes % plan.batches.bytes != 0)
-            add_sends(found, plan.batches.tail, 1);
+        const Way::Runs runs = plan.way->runs(plan);
+        add_sends(found, *runs.program, runs.times);
+        if (runs.rest) add_sends(found, *runs.rest, 1);
         return found;
     }
     for (const plan::Step& step : plan.program.steps)

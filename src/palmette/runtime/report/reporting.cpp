@@ -75,7 +75,7 @@ double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vec
     if (select::is_neighbourhood(key.function)) return 0;
     const plan::Request request{plan.collective(), plan::Rank{key.root}, key.block_bytes, key.element_bytes,
                                 key.ordered};
-    if (plan.aggregates.with) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
+    if (plan.way->is_in_network()) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
     return model::bound(job, request, lengths).seconds;
 }
 

@@ -7,7 +7,6 @@
 #include "palmette/runtime/call/prepare.hpp"
 #include "palmette/runtime/check/check_arguments.hpp"
 #include "palmette/runtime/serve/background.hpp"
-#include "palmette/runtime/serve/by_nccl.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 
 namespace palmette::runtime {
@@ -48,8 +47,8 @@ std::optional<int> serve(const CallArguments& arguments) {
         if (const int code = check(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.find()) return std::nullopt;
-    if (call.state().nccl()) [[unlikely]]
-        if (const auto code = serve_by_nccl(call, arguments)) return code;
+    if (EarlyWay* const early = call.state().early_way()) [[unlikely]]
+        if (const auto code = early->serve(arguments)) return code;
     if (call.is_left() || !prepare(call, thread_work, arguments)) return std::nullopt;
     if (thread_work.fault != MPI_SUCCESS) [[unlikely]]
         if (const auto code = postpone(call, arguments, thread_work.fault)) return code;

@@ -4,26 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "palmette/base/error.hpp"
-#include "palmette/collectives/exchanges/network_share.hpp"
-#include "palmette/collectives/registry.hpp"
-#include "palmette/device/loaded.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/data/device_library.hpp"
-#include "palmette/runtime/data/mpi_devices.hpp"
-#include "palmette/runtime/data/on_device.hpp"
-#include "palmette/runtime/network/daemon_groups.hpp"
-#include "palmette/runtime/network/switch_groups.hpp"
-#include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
-#include "palmette/runtime/transport/simulated_services.hpp"
+#include "palmette/runtime/ways/prepare.hpp"
 
 namespace palmette::runtime {
 namespace {
 
-using plan::Collective;
 using select::Function;
 
 Refusal refusal_of(select::Route::Left left) {
@@ -57,17 +47,15 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
     made->key = key;
     // Calls without data don't synchronise.
     const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
-    auto devices = Devices::may_be_served;
-    if (key.blocking && moves && settings.device_check && is_due_for_device_check())
-        devices = look_at_devices(key.function, settings);
-    switch (devices) {
-        case Devices::may_be_served:
+    using Finding = DeviceAgreement::Finding;
+    switch (key.blocking && moves ? devices_.look(*this, key.function, settings) : Finding::may_be_served) {
+        case Finding::may_be_served:
             fill(*made, settings);
             break;
-        case Devices::are_the_mpis:
+        case Finding::are_the_mpis:
             made->refusal = Refusal::devices_of_the_mpi;
             break;
-        case Devices::are_unknown:
+        case Finding::are_unknown:
             unusable = made->refusal = Refusal::device_memory;
             warn_of_device_memory(rank_);
     }
@@ -82,61 +70,6 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         }
     plans_.push_back(std::move(made));
     return *plans_.back();
-}
-
-bool Communicator::is_due_for_device_check() {
-    // All ranks make the same plans. The checks get rarer, so that a program whose sizes never repeat doesn't pay for
-    // an agreement each time, unless a rank has a driver.
-    const std::uint64_t made = ++blocking_plans_made_;
-    return drivers_.any || std::has_single_bit(made) || made % 1024 == 0;
-}
-
-bool Communicator::is_of_nccl(select::Function function) {
-    switch (function) {
-        case Function::allreduce:
-        case Function::reduce:
-        case Function::bcast:
-        case Function::allgather:
-        case Function::reduce_scatter:
-        case Function::reduce_scatter_block:
-        case Function::alltoall:
-            return true;
-        default:
-            return false;
-    }
-}
-
-void Communicator::first_left(select::Function function, const Settings& settings) {
-    if (!is_of_nccl(function) || !settings.device_check || !is_due_for_device_check()) return;
-    if (look_at_devices(function, settings) != Devices::are_unknown) return;
-    unusable = Refusal::device_memory;
-    warn_of_device_memory(rank_);
-}
-
-Communicator::Devices Communicator::look_at_devices(select::Function function, const Settings& settings) {
-#if defined(PALMETTE_ABI_SMPI)
-    static_cast<void>(function), static_cast<void>(settings);
-    return Devices::may_be_served;
-#else
-    using Path = Settings::DevicePath;
-    const bool has_nccl =
-        settings.device_path == Path::nccl && !nccl_ && device::driver_loaded() && device::find_nccl(settings.nccl);
-    // A GPU's driver may have been loaded since the state was made. New kinds of calls have a set-up cost anyway, and
-    // those on device data mostly are new.
-    const auto all = all_true(shadow_comm_, {!device_library_is_loaded(), has_nccl, !device::driver_loaded(),
-                                             mpi_takes_devices(), !OnDevice::current()});
-    if (!all) return Devices::are_unknown;
-    const auto [known, all_have_nccl, none_has_driver, mpi_takes_all, none_on_device] = *all;
-    drivers_ = {!none_has_driver, mpi_takes_all};
-    if (all_have_nccl) {
-        nccl_ =
-            std::make_unique<NcclRanks>(shadow_comm_, rank_, size(), 1, std::chrono::seconds(settings.nccl_timeout_s));
-        // Calls on it have to be looked at.
-        close_bypasses();
-    }
-    if (!known) return Devices::are_unknown;
-    return !none_on_device && devices_are_the_mpis(function, settings) ? Devices::are_the_mpis : Devices::may_be_served;
-#endif
 }
 
 bool Communicator::can_share(const Settings& settings) const {
@@ -223,25 +156,6 @@ select::Route Communicator::agreed_route(const PlanKey& key, const Settings& set
     return route;
 }
 
-bool Communicator::aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings) {
-    const topology::Job& job = *plan.route.job;
-    const std::size_t level = collectives::network_level(job, spec);
-    const auto known = std::find_if(aggregations_.begin(), aggregations_.end(),
-                                    [&](const auto& one) { return one->level() == level; });
-    if (known != aggregations_.end()) {
-        plan.aggregates.with = known->get();
-        return true;
-    }
-    std::unique_ptr<Groups> groups;
-    if (collectives::switches_reduce(job))
-        groups = std::make_unique<SwitchGroups>(shadow_comm_, job, rank_, level, settings.sharp);
-    else
-        groups = std::make_unique<DaemonGroups>(shadow_comm_, job, rank_, level, settings.aggregator_token);
-    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, job, rank_, level, std::move(groups)));
-    plan.aggregates.with = aggregations_.back().get();
-    return plan.aggregates.with->join(plan.bound);
-}
-
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const PlanKey& key = plan.key;
     const select::Route& route = plan.route;
@@ -254,80 +168,19 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         if (!route.spec) return;  // nothing to move
         plan.buffered_sends = buffered_sends_of(plan, settings);
         plan.tally.comparison = comparison_of(plan, settings);
-        if (!select::sizes_alike(key.function)) {
-            const auto& row = collectives::algorithm_named(route.request.collective, route.spec->name);
-            plan.program = row.make(*route.job, plan::Rank{rank_}, route.request, *route.spec);
-            return;
-        }
-        bind_uniform(plan);
-        const bool joins = route.aggregates && simulated_services == 0;
-        if (!joins || aggregate(plan, *route.spec, settings) || settings.forced_for(key.function)) return;
+        const auto missing = prepare_way(*this, plan, settings);
+        if (!missing) return;
         // They weren't there from the start: the plan is chosen as if they didn't exist.
-        const std::string why = plan.aggregates.with->why();
         const PlanKey copy = key;
         plan = CachedPlan();
         plan.key = copy;
-        aggregations_.clear();
-        job_.drop_aggregators(collectives::switches_reduce(job_) ? topology::Aggregator::Kind::sharp
-                                                                 : topology::Aggregator::Kind::daemon);
+        job_.drop_aggregators(missing->kind);
         fill(plan, settings);
-        plan.route.reason += base::cat("; aggregators: ", why);
+        plan.route.reason += base::cat("; aggregators: ", missing->why);
     } catch (const base::Error& error) {
         plan.refusal = Refusal::precondition;
         plan.route.reason = error.what();
     }
-}
-
-void Communicator::bind_uniform(CachedPlan& plan) {
-    const plan::Request& request = plan.route.request;
-    const select::Spec& spec = *plan.route.spec;
-    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
-    const auto bound_for = [&](std::int64_t bytes, const select::Spec& with) {
-        plan::Request part = request;
-        part.block_bytes = bytes;
-        Layout layout;
-        layout.uniform_bytes = bytes;
-        layout.stride = request.block_bytes;
-        layout.element_bytes = request.element_bytes;
-        layout.by_address_from = plan.route.single_copy_from;
-        layout.transports = &executor_.transports();
-#if defined(PALMETTE_ABI_SMPI)
-        const plan::Program program = simulated_program(row, *plan.route.job, plan::Rank{rank_}, part, with);
-#else
-        const plan::Program program = row.make(*plan.route.job, plan::Rank{rank_}, part, with);
-#endif
-        BoundProgram bound = bind(request.collective, program, *plan.route.job, layout);
-        if (simulated_services == 0) add_agreement(bound, plan.route.job->size(), MpiExecutor::aggregation_index);
-        return bound;
-    };
-    const std::int64_t ring = ring_bytes();
-    const bool alone = row.node_memory == collectives::NodeMemory::always;
-    // A leader exposes what it forwards for its whole node.
-    const std::int64_t forwarded =
-        request.collective == Collective::alltoall && !alone ? plan.route.job->nodes().groups.largest() : 1;
-    const std::int64_t exposed =
-        forwarded * select::most_exposed(request.collective, plan.route.job->size(), request.block_bytes);
-    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
-    // What is read in place needs no capacity in shared memory, whole or in chunks.
-    const bool all_by_address = alone && request.block_bytes / plan.route.job->size() >= plan.route.single_copy_from;
-    if (plan.route.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
-        const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
-        const auto part = static_cast<std::int64_t>(static_cast<double>(request.block_bytes) *
-                                                    static_cast<double>(target) / static_cast<double>(exposed));
-        const std::int64_t even = part / unit * unit / 64 * 64;
-        plan.batches.bytes = std::max(even >= unit && even % unit == 0 ? even : part / unit * unit, unit);
-        if (plan.batches.bytes >= request.block_bytes) plan.batches.bytes = 0;
-    }
-    if (plan.batches.bytes == 0) {
-        plan.bound = bound_for(request.block_bytes, spec);
-        plan.bound.agreement_tag = static_cast<std::int32_t>(plan.route.tags - 1);
-        if (plan.bound.channels > 0)
-            plan.aggregates.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
-        return;
-    }
-    plan.bound = bound_for(plan.batches.bytes, spec);
-    if (const std::int64_t rest = request.block_bytes % plan.batches.bytes; rest > 0)
-        plan.batches.tail = bound_for(rest, spec);
 }
 
 Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job, const Settings& settings,
@@ -345,10 +198,11 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                                                .reproducible = settings.reproducible,
                                                .around = {settings.mpi, settings.oversubscribed, blocking, blocking}};
             const select::LeftFunction left = select::left_to_mpi(function, context);
-            const std::size_t b = blocking ? 1 : 0, irregular = irregular_index(function);
-            if (left.repeats) out.repeats[irregular] = true;
+            const std::size_t b = blocking ? 1 : 0;
+            const auto irregular = AllLeftToMpi::irregular_index(function);
+            if (left.repeats) out.repeats[*irregular] = true;
             if (left.always)
-                (left.repeats ? out.until_agreed[irregular] : out.always[f][b]) =
+                (left.repeats ? out.until_agreed[*irregular] : out.always[f][b]) =
                     &report.refused_row(function, Refusal::chosen, *left.always);
             for (std::size_t i = 0; i < std::min(left.sizes.size(), out.sizes[f][b].size()); ++i) {
                 const select::LeftSizes& sizes = left.sizes[i];

@@ -14,21 +14,18 @@
 #include "palmette/execute/binding.hpp"
 #include "palmette/runtime/compare/comparison.hpp"
 #include "palmette/runtime/compare/verdicts.hpp"
-#include "palmette/runtime/lengths/repeated_counts.hpp"
-#include "palmette/runtime/nccl/nccl_ranks.hpp"
-#include "palmette/runtime/network/aggregation.hpp"
 #include "palmette/runtime/observe/report.hpp"
 #include "palmette/runtime/settings/settings.hpp"
+#include "palmette/runtime/state/device_agreement.hpp"
+#include "palmette/runtime/state/kept.hpp"
 #include "palmette/runtime/state/tag_space.hpp"
 #include "palmette/runtime/transport/mpi_transport.hpp"
 #include "palmette/runtime/transport/sharing.hpp"
+#include "palmette/runtime/ways/way.hpp"
 #include "palmette/select/route.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
-
-struct ComposedNccl;
-class NeighbourPlans;
 
 using select::PlanKey;
 
@@ -37,23 +34,6 @@ CallKind kind_of(const PlanKey& key);
 
 /// A route and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
 struct CachedPlan {
-    /// Data that exceeds the shared memory is processed in batches of this many bytes of each block; 0: all at once.
-    struct Batches {
-        std::int64_t bytes = 0;
-        BoundProgram tail;  ///< for the last, shorter batch
-    };
-    struct Aggregates {
-        Aggregation* with = nullptr;  ///< the communicator's, where aggregators combine
-        BoundProgram by_hosts;        ///< then: the same without them
-    };
-    /// A neighbourhood collective.
-    struct Neighbours {
-        std::size_t named_buffers = 0;    ///< further ones of its program, all in the receive buffer
-        NeighbourPlans* plans = nullptr;  ///< whose edges its program has, where lengths differ between calls
-        std::int64_t padded_bytes = 0;    ///< above 0: blocks up to this size are padded to it, so that counts need
-                                          ///< not be exchanged
-        const std::vector<int>* kept_blocks = nullptr;  ///< of the receive buffer, which nothing is written to
-    };
     /// What its calls are counted in.
     struct Tally {
         Report::Served* served = nullptr;         ///< its row in the report
@@ -72,10 +52,7 @@ struct CachedPlan {
     select::Route route;
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
-    BoundLengths last;   ///< where lengths differ between calls
-    Batches batches;
-    Aggregates aggregates;
-    Neighbours neighbours;
+    std::unique_ptr<Way> way = std::make_unique<Planned>();
 
     plan::Collective collective() const { return route.request.collective; }
 };
@@ -86,10 +63,6 @@ class Communicator {
     Communicator(MPI_Comm shadow_comm, topology::Job job, int rank, int tag_limit, Waiting waiting);
 
     MPI_Comm shadow_comm() const { return shadow_comm_; }
-    /// Collective: when the communicator is freed, or the MPI ends.
-    void leave_aggregators() {
-        for (const auto& one : aggregations_) one->leave();
-    }
     const topology::Job& job() const { return job_; }
     int rank() const { return rank_; }
     /// Whether this rank counts the calls of all, also where there is no job (`unusable`).
@@ -167,72 +140,37 @@ class Communicator {
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
         std::array<std::array<Report::Refused*, 2>, select::all_function_count> always{};
+        /// Of the functions whose ranks don't know sizes, and may repeat them.
+        static constexpr std::size_t irregular_count = 2;
+        static std::optional<std::size_t> irregular_index(select::Function function) {
+            if (function == select::Function::alltoallv) return 0;
+            if (function == select::Function::alltoallw) return 1;
+            return std::nullopt;
+        }
         /// Whether alltoallv and alltoallw are chosen by size where their counts repeat.
-        std::array<bool, 2> repeats{};
+        std::array<bool, irregular_count> repeats{};
         /// Their rows in the report, where the table leaves them to the MPI until counts are agreed; null: palmette
         /// serves them before, too.
-        std::array<Report::Refused*, 2> until_agreed{};
+        std::array<Report::Refused*, irregular_count> until_agreed{};
         /// The smallest sizes and the next ones; a table has seldom more.
         std::array<std::array<std::array<LeftToMpi, 4>, 2>, select::all_function_count> sizes{};
     };
     static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
     void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
+    const AllLeftToMpi& left() const { return left_; }
 
-    /// Of alltoallv or alltoallw, where a choice by size may serve what ranks that don't know sizes leave to the MPI;
-    /// else null. For blocking calls.
-    RepeatedCounts* repeated_counts(select::Function function) {
-        const std::size_t index = irregular_index(function);
-        return index < repeats_.size() && left_.repeats[index] ? &repeats_[index] : nullptr;
-    }
-    /// The report's row of a blocking call that is left to the MPI, as nothing is agreed of its counts; null: it has to
-    /// be looked at. Counts a call that has not to.
-    Report::Refused* refused_until_agreed(select::Function function) {
-        RepeatedCounts* repeated = repeated_counts(function);
-        Report::Refused* row = repeated ? left_.until_agreed[irregular_index(function)] : nullptr;
-        return row && repeated->count_if_skipped() ? row : nullptr;
-    }
-
-    /// Of devices, as all ranks know.
-    struct Drivers {
-        bool any = false;         ///< some rank has one
-        bool of_the_mpi = false;  ///< the MPI takes the memory of their devices on all ranks
-    };
-    void set_drivers(const Drivers& drivers) { drivers_ = drivers; }
-    /// Whether buffers of calls that nobody can agree on may lie on a device and are the MPI's to move then: it takes
-    /// them, and may do so without staging. Where the user asks for a way of palmette's it serves.
-    bool devices_are_the_mpis(select::Function function, const Settings& settings) const {
-        return drivers_.any && drivers_.of_the_mpi && settings.device_path == Settings::DevicePath::automatic &&
-               !settings.forced[static_cast<std::size_t>(function)];
-    }
-
-    /// Where all ranks have NCCL: by which calls on device memory go; else null.
-    NcclRanks* nccl() const { return nccl_ && nccl_->in_service() ? nccl_.get() : nullptr; }
-    /// Whether NCCL has such a function.
-    static bool is_of_nccl(select::Function function);
-    /// A blocking call is left to the MPI before a plan is made. Collective at each function's first one, which is the
-    /// same on all ranks: later ones may bypass this.
-    void is_left(select::Function function, const Settings& settings) {
-        if (settings.device_path != Settings::DevicePath::nccl) [[likely]]
-            return;
-        const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(function);
-        if (!(left_functions_ & bit)) [[unlikely]] {
-            left_functions_ |= bit;
-            first_left(function, settings);
-        }
-    }
+    /// What ways keep here.
+    KeptByWays& kept() { return kept_; }
+    /// Looks at blocking calls before their plans; null: none does.
+    EarlyWay* early_way() const { return early_way_; }
+    void set_early_way(EarlyWay* way) { early_way_ = way; }
+    DeviceAgreement& devices() { return devices_; }
+    /// Shared memory of each rank of the fullest node, bytes.
+    std::int64_t ring_bytes() const;
 
     TagSpace tags;
-    /// NCCL of the compositions' plans; gone with the last of these.
-    std::weak_ptr<ComposedNccl> composed_nccl;
-    int nccl_runs = 0;                           ///< of these plans that have been started
-    std::shared_ptr<NeighbourPlans> neighbours;  ///< null: no neighbourhood collective has been called
 
   private:
-    /// 0 alltoallv, 1 alltoallw, 2 others.
-    static std::size_t irregular_index(select::Function function) {
-        return function == select::Function::alltoallv ? 0 : function == select::Function::alltoallw ? 1 : 2;
-    }
-
     static constexpr std::size_t most_plans = 256;
     static constexpr std::size_t recent_plans = 64;
     static std::size_t slot_of(const PlanKey& key) {
@@ -242,17 +180,6 @@ class Communicator {
     }
 
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
-    /// Whether all ranks check for GPU drivers before this new plan.
-    bool is_due_for_device_check();
-    /// What becomes of a new kind of calls by the memory that its data may lie in.
-    enum class Devices : std::uint8_t {
-        may_be_served,
-        are_the_mpis,  ///< some rank's lies on a device, and the MPI takes it there on all ranks
-        are_unknown    ///< it may lie in memory that can't be looked at
-    };
-    /// Collective. Also finds out whether all have NCCL.
-    Devices look_at_devices(select::Function function, const Settings& settings);
-    void first_left(select::Function function, const Settings& settings);
     static bool is_compared(const PlanKey& key, const Settings& settings) {
         // Where the user wants the same bits everywhere a reduction's algorithm isn't a matter of its time.
         return settings.compare > 0 && key.blocking && !settings.forced[static_cast<std::size_t>(key.function)] &&
@@ -277,13 +204,8 @@ class Communicator {
     /// those that take too long to simulate. Cost: an allreduce, and up to about 100 ms for the longest simulation.
     std::vector<double> play(const CallKind& kind, const topology::Job& job, const plan::Request& request,
                              const std::vector<select::Spec>& candidates);
-    /// Collective. False where aggregators don't serve after all: Aggregation::why.
-    bool aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings);
     bool can_share(const Settings& settings) const;
     void set_up_sharing();
-    /// Of each rank of the fullest node.
-    std::int64_t ring_bytes() const;
-    void bind_uniform(CachedPlan& plan);
 
     std::shared_ptr<const Settings> own_settings_;
     topology::Job job_, in_rank_order_;
@@ -295,6 +217,7 @@ class Communicator {
     MpiExecutor executor_;
     std::optional<Sharing> sharing_;
     std::optional<bool> ranks_read_each_other_;
+    KeptByWays kept_;  ///< outlives the plans
     std::array<CachedPlan*, recent_plans> recent_{};
     std::vector<std::unique_ptr<CachedPlan>> plans_;
     struct ComparedKind {
@@ -313,15 +236,11 @@ class Communicator {
     };
     std::vector<Played> played_;
     std::optional<Verdicts> verdicts_{std::in_place};
-    std::shared_ptr<Verdicts> shared_verdicts_;               ///< null: no other communicator has these ranks
-    std::vector<std::unique_ptr<Aggregation>> aggregations_;  ///< by level of the groups
+    std::shared_ptr<Verdicts> shared_verdicts_;  ///< null: no other communicator has these ranks
     std::size_t next_victim_ = 0;
-    std::uint64_t blocking_plans_made_ = 0;
     AllLeftToMpi left_;
-    std::array<RepeatedCounts, 2> repeats_;
-    std::uint32_t left_functions_ = 0;  ///< a bit for each
-    Drivers drivers_;
-    std::unique_ptr<NcclRanks> nccl_;
+    DeviceAgreement devices_;
+    EarlyWay* early_way_ = nullptr;
 };
 
 }  // namespace palmette::runtime

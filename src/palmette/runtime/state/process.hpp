@@ -88,7 +88,7 @@ class Process {
     void keep_costs(const ProbedCosts& costs);
 
     /// Collective, before the communicator is freed.
-    void leave_aggregators(MPI_Comm comm);
+    void leave_ways(MPI_Comm comm);
 
     /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a shadow
     /// communicator waits for nobody.
@@ -141,7 +141,7 @@ class Process {
     struct Settled {
         std::shared_ptr<const Place> place;  ///< where they sit; null: it can't be served
         std::optional<Refusal> unusable = Refusal::no_state;
-        Communicator::Drivers drivers;
+        DeviceAgreement::Drivers drivers;
     };
     /// Collective.
     Settled settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced);

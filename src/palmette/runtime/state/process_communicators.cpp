@@ -57,11 +57,11 @@ void Process::free_with_users(Communicator& state) {
     release_user(state);
 }
 
-void Process::leave_aggregators(MPI_Comm comm) {
+void Process::leave_ways(MPI_Comm comm) {
     Attached* attached = nullptr;
     int found = 0;
     if (comm != MPI_COMM_NULL) PMPI_Comm_get_attr(comm, keyval_, &attached, &found);
-    if (found != 0 && attached->state) attached->state->leave_aggregators();
+    if (found != 0 && attached->state) attached->state->kept().leave();
 }
 
 void Process::release_user(Communicator& state) {
@@ -229,7 +229,7 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
         state->probe_when_needed();
     // More ranks than cores delay messages by what no simulation knows.
     if (place && comm == MPI_COMM_WORLD && !settings_.oversubscribed) state->play_candidates();
-    state->set_drivers(settled.drivers);
+    state->devices().set(settled.drivers);
     state->keep_settings(forced);
     return state;
 }

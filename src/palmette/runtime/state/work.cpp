@@ -4,10 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "palmette/runtime/lengths/relayed_counts.hpp"
-#include "palmette/runtime/neighbours/neighbours.hpp"
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
@@ -15,7 +12,7 @@ using plan::Collective;
 
 namespace {
 
-/// Copies of input up to so many bytes are kept for the next call.
+/// Scratch memory up to so many bytes is kept for the next call.
 constexpr std::size_t most_kept = 4 << 20;
 
 /// Shorter blocks in device memory are copied to the host: a command on a device takes some microseconds.
@@ -58,8 +55,8 @@ int Work::open() {
             }
             if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
-            for (std::size_t i = 0; plan->neighbours.kept_blocks && i < plan->neighbours.kept_blocks->size(); ++i)
-                if (const int error = recv.pack_if_staged((*plan->neighbours.kept_blocks)[i], bases_.recv, shadow_comm))
+            for (std::size_t i = 0; plan->way->kept_blocks && i < plan->way->kept_blocks->size(); ++i)
+                if (const int error = recv.pack_if_staged((*plan->way->kept_blocks)[i], bases_.recv, shadow_comm))
                     return error;
             break;
         case InPlace::own_block_of_recv:
@@ -78,88 +75,14 @@ int Work::open() {
     }
     if (again) return MPI_SUCCESS;
     bound_ = &plan->bound;
-    return plan->bound.steps.empty() && !plan->program.steps.empty() ? bind_own_lengths() : MPI_SUCCESS;
-}
-
-int Work::bind_own_lengths() {
-    if (plan->neighbours.plans) {
-        own_ = plan->neighbours.plans->bound_to(plan->key.function, send, recv);
-        bound_ = &own_;
-        return MPI_SUCCESS;
-    }
-    Layout layout;
-    layout.element_bytes = plan->key.element_bytes;
-    layout.send = send.ranks();
-    layout.recv = recv.ranks();
-    layout.by_address_from = plan->route.single_copy_from;
-    layout.transports = &state->executor().transports();
-    RelayedCounts some;
-    if (select::sizes_unknown(plan->key.function)) {
-        // Only repeated counts have a known block length.
-        if (plan->route.relays && plan->key.block_bytes >= 0)
-            return bind_repeated(layout, *state->repeated_counts(plan->key.function));
-        if (plan->route.relays)
-            if (const int error = exchange_counts(*this, some)) return error;
-        some.add_own(*this);
-        layout.relayed_counts = &some.sorted();
-    }
-    // Mostly the lengths of the last call, whose bound program is cached. A nonblocking call's program must not change.
-    BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
-    if (last && last->holds(layout, state->size())) {
-        bound_ = &last->program;
-        return MPI_SUCCESS;
-    }
-    BoundProgram& target = last ? last->program : own_;
-    target = bind(plan->collective(), plan->program, *plan->route.job, layout);
-    if (last) last->keep();
-    bound_ = &target;
-    return MPI_SUCCESS;
-}
-
-int Work::bind_repeated(const Layout& layout, RepeatedCounts& repeated) {
-    RememberedLengths& known = repeated.remembered();
-    remembered_ = known.armed();
-    if (!remembered_) {
-        RelayedCounts relayed;
-        bool expected = true;
-        if (const int error = exchange_counts(*this, relayed, &expected)) return error;
-        if (!known.arm(*this, layout, std::move(relayed), expected)) {
-            repeated.set_changed();
-            left_to_mpi_ = Refusal::lengths_not_remembered;
-            return MPI_SUCCESS;
-        }
-    }
-    counts_changed_ = !known.are_those_of(*this);
-    if (counts_changed_) {
-        own_ = known.bound_to_discard(*this, layout);
-        discarded_.grow(static_cast<std::size_t>(known.discarded_bytes()));
-    }
-    bound_ = counts_changed_ ? &own_ : &known.bound_for(*this, layout);
-    return MPI_SUCCESS;
-}
-
-int Work::run_remembered(MpiExecutor& executor) {
-    Environment whole = environment(executor);
-    whole.counts_changed = &counts_changed_;
-    if (counts_changed_) {
-        whole.bases.send = whole.bases.recv = discarded_.data();
-        whole.data = nullptr;
-    }
-    executor.prepare(*bound_);
-    const int error = executor.run(*bound_, whole);
-    discarded_ = {};
-    if (error || !counts_changed_) return error;
-    state->repeated_counts(plan->key.function)->set_changed();
-    left_to_mpi_ = Refusal::counts_changed;
-    // What has arrived may have overwritten input in the same place.
-    return in_place == InPlace::copy_of_recv ? send.close(bases_.send, state->shadow_comm(), -1) : MPI_SUCCESS;
+    return plan->bound.steps.empty() && !plan->program.steps.empty() ? plan->way->bind(*this) : MPI_SUCCESS;
 }
 
 Environment Work::environment(MpiExecutor& executor) {
     executor.messages().use(state->shadow_comm(), plan->buffered_sends);
     memory_.use(operation ? &*operation : nullptr);
     Environment out;
-    named_.assign(plan->neighbours.named_buffers, bases_.recv);
+    named_.assign(plan->way->named_buffers, bases_.recv);
     out.bases = bases_;
     out.bases.named = named_.data();
     out.memory = runs_on_device_ ? static_cast<Memory*>(&on_device_) : &memory_;
@@ -172,6 +95,12 @@ Environment Work::environment(MpiExecutor& executor) {
     return out;
 }
 
+char* Work::scratch_copy(const char* from, std::size_t bytes) {
+    char* const to = scratch(bytes);
+    std::memcpy(to, from, bytes);
+    return to;
+}
+
 int Work::close() {
     if (piecewise_) return staged_.close();
     switch (in_place) {
@@ -182,80 +111,6 @@ int Work::close() {
         default:
             return recv.close(bases_.recv, state->shadow_comm(), -1);
     }
-}
-
-int Work::run_slots(MpiExecutor& executor) {
-    NeighbourPlans& neighbours = *plan->neighbours.plans;
-    const std::int64_t slot = plan->neighbours.padded_bytes;
-    const int sent = neighbours.sent_blocks(plan->key.function);
-    slots_.grow(static_cast<std::size_t>((sent + neighbours.sources() + 1) * slot));
-    char* const arrived = slots_.data() + sent * slot;
-    bool any_longer = false;
-    for (int i = 0; i < sent; ++i) {
-        const std::int64_t bytes = neighbours.has_target(plan->key.function, i) ? send.bytes(i) : 0;
-        if (bytes > slot)
-            any_longer = true;
-        else if (bytes > 0)
-            std::memcpy(slots_.data() + i * slot, bases_.send + send.offset(i), static_cast<std::size_t>(bytes));
-    }
-    Environment padded = environment(executor);
-    named_.assign(plan->neighbours.named_buffers, arrived);
-    padded.bases.send = slots_.data();
-    padded.bases.recv = arrived;
-    executor.prepare(plan->bound);
-    if (const int error = executor.run(plan->bound, padded)) return error;
-    for (int j = 0; j < neighbours.sources(); ++j) {
-        const std::int64_t bytes = neighbours.has_source(j) ? recv.bytes(j) : 0;
-        if (bytes > slot)
-            any_longer = true;
-        else if (bytes > 0)
-            std::memcpy(bases_.recv + recv.offset(j), arrived + j * slot, static_cast<std::size_t>(bytes));
-    }
-    if (!any_longer) return MPI_SUCCESS;
-    own_ = neighbours.bound_to(plan->key.function, send, recv, slot);
-    executor.prepare(own_);
-    return executor.run(own_, environment(executor));
-}
-
-int Work::run_batches(Executor& executor, const Environment& whole) {
-    Environment part = whole;
-    const std::int64_t batch = plan->batches.bytes;
-    const std::int64_t bytes = plan->key.block_bytes;
-    executor.prepare(plan->bound);
-    executor.prepare(plan->batches.tail);
-    for (std::int64_t at = 0; at < bytes; at += batch) {
-        part.bases.send = whole.bases.send ? whole.bases.send + at : nullptr;
-        part.bases.recv = whole.bases.recv ? whole.bases.recv + at : nullptr;
-        const int error = executor.run(at + batch <= bytes ? plan->bound : plan->batches.tail, part);
-        if (error != MPI_SUCCESS) return error;
-    }
-    return MPI_SUCCESS;
-}
-
-int Work::run_aggregated(MpiExecutor& executor) {
-    Environment whole = environment(executor);
-    Process& process = Process::instance();
-    Aggregation& aggregation = *plan->aggregates.with;
-    if (aggregation.serves(*operation, plan->bound)) {
-        if (whole.bases.send == whole.bases.recv) {
-            const auto bytes = static_cast<std::size_t>(plan->key.block_bytes);
-            kept_.grow(bytes);
-            std::memcpy(kept_.data(), whole.bases.send, bytes);
-            whole.bases.send = kept_.data();
-        }
-        const Operation::Known known = *operation->known();
-        executor.aggregation().use(&aggregation.channels(), &aggregation.tree(), {known.op, known.element},
-                                   has_outstanding());
-        executor.prepare(plan->bound);
-        const int error = executor.run(plan->bound, whole);
-        const bool all_have_it = error == MPI_SUCCESS && aggregation.succeeded(executor.aggregation());
-        executor.aggregation().use(nullptr, nullptr, {});
-        if (all_have_it && kept_.size() > most_kept) kept_ = {};
-        if (error != MPI_SUCCESS || all_have_it) return error;
-    }
-    process.report().by_hosts_row(aggregation.why()).add(state->rank() == 0);
-    executor.prepare(plan->aggregates.by_hosts);
-    return executor.run(plan->aggregates.by_hosts, whole);
 }
 
 char* Work::on_device(bool of_send) const {
@@ -307,26 +162,26 @@ bool Work::open_on_device(MpiExecutor& executor) {
     const std::int64_t own = std::max(send.total(), recv.total());
     const std::int64_t block = plan->key.block_bytes >= 0 ? plan->key.block_bytes : own;
     if (path == Path::staging || block < (forced ? 1 : least_on_device) || !plan->route.shares ||
-        fault != MPI_SUCCESS || plan->aggregates.with || plan->neighbours.plans || plan->neighbours.kept_blocks ||
-        remembered_ || piecewise_ || send.is_staged() || recv.is_staged() ||
-        (operation && !operation->layout().dense()))
+        fault != MPI_SUCCESS || !plan->way->on_devices().in_place || piecewise_ || send.is_staged() ||
+        recv.is_staged() || (operation && !operation->layout().dense()))
         return false;
     // Messages are the MPI's, which knows no device memory.
     constexpr std::uint32_t node_only = 1U << MpiExecutor::node_index;
-    if (bound_->transports != node_only || (plan->batches.tail.transports & ~node_only) != 0) return false;
+    const BoundProgram* const rest = plan->way->runs(*plan).rest;
+    if (bound_->transports != node_only || (rest && (rest->transports & ~node_only) != 0)) return false;
     const device::StagedBuffer& sent = device_->send_staging();
     const device::StagedBuffer& received = device_->recv_staging();
     if (sent.is_open() && received.is_open() && !same_queue(sent.place(), received.place())) return false;
     // Through the ring of shared memory it would be copied as often as by staging.
     if (!forced && (block < plan->route.single_copy_from || executor.node().device_was_refused())) return false;
-    if (!forced && (!exports(*bound_) || (plan->batches.bytes > 0 && !exports(plan->batches.tail)))) return false;
+    if (!forced && (!exports(*bound_) || (rest && !exports(*rest)))) return false;
     const device::Place& place = sent.is_open() ? sent.place() : received.place();
     memory_.use(operation ? &*operation : nullptr);
     if (on_device_.open(memory_, place, forced ? least_forced_by_handle : least_by_handle, operation.has_value()))
         return false;
     for (const device::StagedBuffer* one : {&sent, &received})
         if (one->is_open()) on_device_.add(one->device(), one->bytes());
-    device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, plan->batches.tail.scratch_bytes));
+    device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, rest ? rest->scratch_bytes : 0));
     bases_ = {on_device(true), on_device(false), bases_.named};
     device_->set_in_place();
     return true;
@@ -335,9 +190,7 @@ bool Work::open_on_device(MpiExecutor& executor) {
 void Work::open_device(MpiExecutor& executor) {
     runs_on_device_ = open_on_device(executor);
     if (runs_on_device_) return;
-    const bool whole =
-        !plan->aggregates.with && plan->batches.bytes == 0 && !remembered_ && plan->neighbours.padded_bytes == 0;
-    overlaps_ = whole && !send.is_staged() && !recv.is_staged();
+    overlaps_ = plan->way->on_devices().overlaps && !send.is_staged() && !recv.is_staged();
     if (overlaps_)
         device_->overlap(bases_, *bound_);
     else
@@ -356,26 +209,16 @@ int Work::hold() {
 int Work::run() {
     try {
         if (!held_) {
-            piecewise_ = plan->route.request.collective == Collective::alltoall && plan->batches.bytes == 0;
+            piecewise_ = plan->route.request.collective == Collective::alltoall && plan->way->runs(*plan).is_one();
             if (const int error = open()) return error;
         }
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
-        int error = MPI_SUCCESS;
         if (device_) [[unlikely]]
             open_device(executor);
-        if (plan->aggregates.with) {
-            error = run_aggregated(executor);
-        } else if (plan->batches.bytes > 0) {
-            error = run_batches(executor, environment(executor));
-        } else if (remembered_) {
-            error = run_remembered(executor);
-        } else if (plan->neighbours.padded_bytes > 0) {
-            error = run_slots(executor);
-        } else {
-            executor.prepare(*bound_);
-            error = executor.run(*bound_, environment(executor));
-        }
+        const int error = plan->way->run(*this, executor);
+        if (scratch_.size() > most_kept) [[unlikely]]
+            scratch_ = {};
         if (runs_on_device_) [[unlikely]]
             device_->note(on_device_.close());
         if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]

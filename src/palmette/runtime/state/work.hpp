@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/byte_buffer.hpp"
@@ -51,7 +52,7 @@ class Work {
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
         device_ = nullptr;
-        runs_on_device_ = overlaps_ = remembered_ = counts_changed_ = piecewise_ = false;
+        runs_on_device_ = overlaps_ = piecewise_ = false;
         left_to_mpi_ = std::nullopt;
         held_ = false;
     }
@@ -73,10 +74,33 @@ class Work {
     Environment environment(MpiExecutor& executor);
     int close();
 
+    // For the plan's way.
+
+    /// Binds the call to a program that outlives it, or that it keeps.
+    void use(const BoundProgram& program) { bound_ = &program; }
+    void use(BoundProgram&& program) {
+        own_ = std::move(program);
+        bound_ = &own_;
+    }
+    /// One run of a program on the call's buffers. Returns an MPI code.
+    int run_once(MpiExecutor& executor, const BoundProgram& program) {
+        executor.prepare(program);
+        return executor.run(program, environment(executor));
+    }
+    /// Uninitialised memory until the call ends, one block for a call.
+    char* scratch(std::size_t bytes) {
+        scratch_.grow(bytes);
+        return scratch_.data();
+    }
+    char* scratch_copy(const char* from, std::size_t bytes);
+    /// The MPI must make the call, as all ranks know.
+    void leave_to_mpi(Refusal why) { left_to_mpi_ = why; }
+    /// Where what has arrived may have overwritten input in the same place. Returns an MPI code.
+    int restore_input() {
+        return in_place == InPlace::copy_of_recv ? send.close(bases_.send, state->shadow_comm(), -1) : MPI_SUCCESS;
+    }
+
   private:
-    int bind_own_lengths();
-    /// Of a plan that forwards blocks of lengths that repeat.
-    int bind_repeated(const Layout& layout, RepeatedCounts& repeated);
     /// Of a call on device memory: the plan will run there, or on its copies.
     void open_device(MpiExecutor& executor);
     /// Whether the plan of a call on device memory runs there, as this rank decides by itself: then it is prepared.
@@ -85,13 +109,6 @@ class Work {
     char* on_device(bool of_send) const;
     /// Whether the ranks of the node can open what a plan exposes of the call's device buffers.
     bool exports(const BoundProgram& program) const;
-    /// Runs with remembered lengths. Where some rank's counts have changed, the call is left to the MPI on all ranks.
-    int run_remembered(MpiExecutor& executor);
-    /// Blocks up to the plan's slot combined, then longer ones directly.
-    int run_slots(MpiExecutor& executor);
-    int run_batches(Executor& executor, const Environment& environment);
-    /// Through aggregators; by hosts where some rank has no result of theirs.
-    int run_aggregated(MpiExecutor& executor);
 
     Bases bases_;
     std::vector<char*> named_;
@@ -105,13 +122,12 @@ class Work {
     bool runs_on_device_ = false;  ///< nothing is copied: the plan runs in `on_device_`
     DeviceMemory on_device_;
     char* device_scratch_ = nullptr;
-    bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
-    bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;
     bool held_ = false;
-    base::ByteBuffer discarded_;
-    base::ByteBuffer slots_;
-    base::ByteBuffer kept_;  ///< input that lies in the output's place, until all ranks have the result
+    base::ByteBuffer scratch_;
 };
+
+// Here so that most calls don't come through one more file.
+inline int Planned::run(Work& call, MpiExecutor& executor) { return call.run_once(executor, call.bound()); }
 
 }  // namespace palmette::runtime

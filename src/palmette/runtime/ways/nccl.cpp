@@ -1,7 +1,16 @@
-#include "palmette/runtime/serve/by_nccl.hpp"
+#include "palmette/runtime/ways/nccl.hpp"
+
+#include <memory>
+#include <vector>
 
 #include "palmette/base/text.hpp"
+#include "palmette/device/loaded.hpp"
+#include "palmette/runtime/data/call_arguments.hpp"
+#include "palmette/runtime/data/datatype.hpp"
 #include "palmette/runtime/data/on_device.hpp"
+#include "palmette/runtime/data/operation.hpp"
+#include "palmette/runtime/state/bypass.hpp"
+#include "palmette/runtime/state/process.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -174,27 +183,51 @@ class DeviceCall {
 
 }  // namespace
 
-std::optional<int> serve_by_nccl(Call& call, const CallArguments& arguments) {
-    Communicator& state = call.state();
-    NcclRanks& nccl = *state.nccl();
+bool ByNccl::has(Function function) {
+    switch (function) {
+        case Function::allreduce:
+        case Function::reduce:
+        case Function::bcast:
+        case Function::allgather:
+        case Function::reduce_scatter:
+        case Function::reduce_scatter_block:
+        case Function::alltoall:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool ByNccl::is_offered(Communicator& state, const Settings& settings) {
+    return settings.device_path == Settings::DevicePath::nccl && !state.kept().find<ByNccl>() &&
+           device::driver_loaded() && device::find_nccl(settings.nccl);
+}
+
+void ByNccl::begin(Communicator& state, const Settings& settings) {
+    ByNccl& made = state.kept().add(std::make_unique<ByNccl>(state, std::chrono::seconds(settings.nccl_timeout_s)));
+    state.set_early_way(&made);
+    close_bypasses();
+}
+
+std::optional<int> ByNccl::serve(const CallArguments& arguments) {
     Process& process = Process::instance();
-    const Settings& settings = state.settings(process.settings());
-    if (!Communicator::is_of_nccl(arguments.function) || settings.forced[static_cast<std::size_t>(arguments.function)])
+    const Settings& settings = state_.settings(process.settings());
+    if (!looks_at(arguments.function) || settings.forced[static_cast<std::size_t>(arguments.function)])
         return std::nullopt;
-    const std::int64_t bytes = block_bytes(arguments, state.size());
-    if (bytes < nccl.least_bytes()) return std::nullopt;
+    const std::int64_t bytes = block_bytes(arguments, state_.size());
+    if (bytes < ranks_.least_bytes()) return std::nullopt;
     OnDevice* const device = OnDevice::current();
-    DeviceCall on_device(arguments, state, settings.reproducible);
+    DeviceCall on_device(arguments, state_, settings.reproducible);
     const double begin_s = PMPI_Wtime();
-    const NcclRanks::Outcome outcome = nccl.run(on_device.part(device));
-    if (!nccl.in_service() && !nccl.why().empty())
+    const NcclRanks::Outcome outcome = ranks_.run(on_device.part(device));
+    if (!ranks_.in_service() && !ranks_.why().empty())
         process.report().note(
-            base::cat("NCCL isn't used any more by a communicator of ", state.size(), " ranks: ", nccl.why()));
+            base::cat("NCCL isn't used any more by a communicator of ", state_.size(), " ranks: ", ranks_.why()));
     if (outcome == NcclRanks::Outcome::not_tried || outcome == NcclRanks::Outcome::failed) return std::nullopt;
     device->set_in_place();
     Report::Served& row =
         process.report().served_row(arguments.function, bytes, "nccl", "all buffers are on devices", true);
-    row.calls.add(state.leads());
+    row.calls.add(state_.leads());
     if (process.observers().of_calls()) process.report().timed(row, PMPI_Wtime() - begin_s);
     if (outcome == NcclRanks::Outcome::done) return MPI_SUCCESS;
     PMPI_Comm_call_errhandler(arguments.comm, MPI_ERR_OTHER);

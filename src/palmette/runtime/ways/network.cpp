@@ -1,0 +1,55 @@
+#include "palmette/runtime/ways/network.hpp"
+
+#include <algorithm>
+
+#include "palmette/collectives/exchanges/network_share.hpp"
+#include "palmette/runtime/network/daemon_groups.hpp"
+#include "palmette/runtime/network/switch_groups.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/work.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
+
+namespace palmette::runtime {
+
+std::pair<Aggregation*, bool> Aggregations::find(Communicator& state, const CachedPlan& plan,
+                                                 const Settings& settings) {
+    const topology::Job& job = *plan.route.job;
+    const MPI_Comm comm = state.shadow_comm();
+    const int rank = state.rank();
+    const std::size_t level = collectives::network_level(job, *plan.route.spec);
+    const auto known = std::ranges::find_if(all_, [&](const auto& one) { return one->level() == level; });
+    if (known != all_.end()) return {known->get(), true};
+    std::unique_ptr<Groups> groups;
+    if (collectives::switches_reduce(job))
+        groups = std::make_unique<SwitchGroups>(comm, job, rank, level, settings.sharp);
+    else
+        groups = std::make_unique<DaemonGroups>(comm, job, rank, level, settings.aggregator_token);
+    all_.push_back(std::make_unique<Aggregation>(comm, job, rank, level, std::move(groups)));
+    Aggregation& made = *all_.back();
+    return {&made, made.join(plan.bound)};
+}
+
+int InNetwork::bind(Work&) { return MPI_SUCCESS; }  // all lengths are uniform
+
+int InNetwork::run(Work& call, MpiExecutor& executor) {
+    const BoundProgram& program = call.plan->bound;
+    if (aggregation_.serves(*call.operation, program)) {
+        Environment environment = call.environment(executor);
+        // Input that lies in the output's place is kept until all ranks have the result.
+        if (environment.bases.send == environment.bases.recv)
+            environment.bases.send =
+                call.scratch_copy(environment.bases.send, static_cast<std::size_t>(call.plan->key.block_bytes));
+        const Operation::Known known = *call.operation->known();
+        executor.aggregation().use(&aggregation_.channels(), &aggregation_.tree(), {known.op, known.element},
+                                   has_outstanding());
+        executor.prepare(program);
+        const int error = executor.run(program, environment);
+        const bool all_have_it = error == MPI_SUCCESS && aggregation_.succeeded(executor.aggregation());
+        executor.aggregation().use(nullptr, nullptr, {});
+        if (error != MPI_SUCCESS || all_have_it) return error;
+    }
+    Process::instance().report().by_hosts_row(aggregation_.why()).add(call.state->rank() == 0);
+    return call.run_once(executor, by_hosts_);
+}
+
+}  // namespace palmette::runtime
