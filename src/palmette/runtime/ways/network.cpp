@@ -33,8 +33,8 @@ int InNetwork::bind(Work&) { return MPI_SUCCESS; }  // all lengths are uniform
 
 int InNetwork::run(Work& call, MpiExecutor& executor) {
     const BoundProgram& program = call.plan->bound;
+    Environment environment = call.environment(executor);
     if (aggregation_.serves(*call.operation, program)) {
-        Environment environment = call.environment(executor);
         // Input that lies in the output's place is kept until all ranks have the result.
         if (environment.bases.send == environment.bases.recv)
             environment.bases.send =
@@ -49,7 +49,8 @@ int InNetwork::run(Work& call, MpiExecutor& executor) {
         if (error != MPI_SUCCESS || all_have_it) return error;
     }
     Process::instance().report().by_hosts_row(aggregation_.why()).add(call.state->rank() == 0);
-    return call.run_once(executor, by_hosts_);
+    executor.prepare(by_hosts_);
+    return executor.run(by_hosts_, environment);
 }
 
 }  // namespace palmette::runtime
