@@ -50,7 +50,7 @@ CALIBRATE = (
     ("palmette calibrate", "palmette calibrate --budget 5s --target 50%"),
 )
 SIMULATE = (
-    ("palmette simulate", "palmette simulate --collectives gather --sizes 64 --rivals mpich --cpu-limit 20s"),
+    ("palmette-lab simulate", "palmette-lab simulate --collectives gather --sizes 64 --rivals mpich --cpu-limit 20s"),
     ("--sizes [0-9,KM]+", "--sizes 64"),
     ("--ranks 128", "--ranks 16"),
 )
@@ -76,9 +76,9 @@ RULES = [
         "aggregator|guide/sharp",
         "aggregator serve",
         LONG,
-        (("(palmette aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),
+        (("(palmette-aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),
     ),
-    Rule("aggregator", "palmette aggregator token --new-key /etc", LONG, FOLDER),
+    Rule("aggregator", "palmette-aggregator token --new-key /etc", LONG, FOLDER),
     Rule("aggregator", "cp packaging/systemd", "needs systemd as the machine's first process"),
     Rule("site", r"(palmette|cp|echo|editor) .*/etc", LONG, (("/etc/", "etc/"),)),
     Rule("site", r"palmette .* srun", SLURM),
@@ -137,7 +137,7 @@ RULES = [
         (0, 1, 2),
         r"\| all \| \d+",
     ),
-    Rule("", "palmette simulate", LONG, SIMULATE),
+    Rule("", "palmette-lab simulate", LONG, SIMULATE),
     # Output that stands in the guide is compared elsewhere.
     Rule("guide/(plan|bound|flow|predict)", r"palmette (plan|bound|flow|predict) ", TESTED),
     # Networks of this machine.
@@ -164,7 +164,7 @@ SMALLER = [
 """What is replaced before a line is run: pattern, replacement and reason."""
 
 THIS_HOST = "palmette discover --from hwloc -o here.json"
-SMALL = "palmette lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
+SMALL = "palmette-lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
 BEFORE = {
     "docs/guide/bench.md": [SMALL, THIS_HOST],
     "docs/guide/calibrate.md": [SMALL, THIS_HOST],
