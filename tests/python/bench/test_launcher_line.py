@@ -156,7 +156,9 @@ def test_other_measuring_commands_take_the_line_in_the_same_way(palmette: Palmet
     assert (calibrated.status, "of rank 0 is not in" in calibrated.err) == (2, True), calibrated.err
 
 
-@pytest.mark.parametrize("command", ["calibrate", "discover", "tune", "bench collectives", "bench pattern", "bench compose"])
+@pytest.mark.parametrize(
+    "command", ["calibrate", "discover", "tune", "bench collectives", "bench pattern", "bench compose"]
+)
 def test_the_usage_shows_the_line_and_one_option_for_labs(palmette_lab: Palmette, command: str) -> None:
     text = palmette_lab(*command.split(), "--help").out
     assert "[-- LAUNCHER...]" in " ".join(text[: text.index("\n\n")].split())
