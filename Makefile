@@ -16,7 +16,7 @@ help:
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
 	@echo "make wheel   dist/: source distribution and wheels (PYTHONS='python3.10 python3.12'), tried"
 	@echo "make install PREFIX=DIRECTORY   the command, libraries, headers, man pages"
-	@echo "make simulate  SimGrid, and what palmette simulate runs in it"
+	@echo "make simulate  SimGrid, and what palmette-lab simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
 	@echo "make test-long  sweeps, soaks and suites of other projects, an hour or so"
 	@echo "make arm64   C++ tests and MPI jobs for 64-bit Arm, under emulation"

@@ -39,7 +39,7 @@ add_dependencies(palmette_smpi palmette_generated)
 # 5 % longer so (docs/decisions/0018); simulated time doesn't depend on it.
 set_target_properties(palmette_runtime_smpi palmette_smpi PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 
-# The recorder, for `palmette simulate --profile` and `--trace`. The program's calls go to it by their names.
+# The recorder, for `palmette-lab simulate --profile` and `--trace`. The program's calls go to it by their names.
 _palmette_record_generated(smpi "${PALMETTE_SMPI_INCLUDE}" "" "${_generated}/recorded_names.h")
 add_library(palmette_record_smpi STATIC EXCLUDE_FROM_ALL ${_record_sources} "${_generated}/recorder_wrappers.cpp"
   "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/blocks.cpp")

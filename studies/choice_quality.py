@@ -34,12 +34,8 @@ from pathlib import Path
 from palmette import _core
 from palmette.bench.loads import with_loads
 from palmette.bench.results import LOADED
-from palmette.bench.sets import LAB
-from palmette.bench.traffic import Traffic, background
-from palmette.lab import Lab, LabError
 from palmette.measure.errors import BenchError
 from palmette.measure.machine import describe_machine
-from palmette.measure.places import LabPlace, free_lab_name
 from palmette.mpi import install as mpi_install
 from palmette.tune.candidates import candidates
 from palmette.tune.decide import ranked, typical_s
@@ -51,6 +47,10 @@ from palmette.tune.plan import cells_of, expected_s, job_on, present_choice_on
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
 from palmette.tune.rows import duration
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
+from palmette_lab.lab import Lab, LabError
+from palmette_lab.place import LabPlace, free_lab_name
+from palmette_lab.sets import LAB
+from palmette_lab.traffic import Traffic, background
 
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall,barrier,scan,exscan"
 SIZES = "64,1K,16K,64K,256K"

@@ -24,12 +24,12 @@ from palmette.bench.text import size_text
 from palmette.files import replaced
 from palmette.predict.answer import Cell
 from palmette.predict.svg import curves_svg
-from palmette.simulate import parameters, simgrid
-from palmette.simulate.cluster import Cluster, from_spec, prepared
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.job import make_job
-from palmette.simulate.kept import Kept
-from palmette.simulate.run import PALMETTE, simulate
+from palmette_lab.simulate import parameters, simgrid
+from palmette_lab.simulate.cluster import Cluster, from_spec, prepared
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.job import make_job
+from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.run import PALMETTE, simulate
 
 NODES = (4, 8, 16, 32, 64)
 RANKS_A_NODE = (2, 4, 8, 16)

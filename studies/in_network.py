@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.lab import Lab
 from palmette.mpi.abi import LIBRARIES
 from palmette.mpi.install import find
+from palmette_lab.lab import Lab
 
 ROOT = Path(__file__).resolve().parent.parent
 LABS = {

@@ -21,14 +21,14 @@ from typing import Any
 
 from outside_collectives import interval
 
-from palmette.lab import Lab
 from palmette.mpi.abi import LIBRARIES
 from palmette.mpi.install import find
-from palmette.simulate import cluster, simgrid
-from palmette.simulate.job import make_job
-from palmette.simulate.parameters import read
-from palmette.simulate.platform import platform_xml
-from palmette.simulate.run import UNDERNEATH
+from palmette_lab.lab import Lab
+from palmette_lab.simulate import cluster, simgrid
+from palmette_lab.simulate.job import make_job
+from palmette_lab.simulate.parameters import read
+from palmette_lab.simulate.platform import platform_xml
+from palmette_lab.simulate.run import UNDERNEATH
 
 ROOT = Path(__file__).resolve().parent.parent
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"

@@ -3,8 +3,8 @@
     python studies/node_memory.py                   # two minutes; the machine should have nothing else to do
 
 Measured under MPICH by `palmette bench`'s program, from a common start to the end of the last rank; simulated by
-`palmette simulate`, the same plan. A barrier gives the simulation the latency of a flag, broadcasts of 16 and 128 KB
-through the ring the rate of a core, and of 128 KB and 1 MB by single copy what pages take. All other rows are the
+`palmette-lab simulate`, the same plan. A barrier gives the simulation the latency of a flag, broadcasts of 16 and 128
+KB through the ring the rate of a core, and of 128 KB and 1 MB by single copy what pages take. All other rows are the
 check: simulated over measured. `messages` is the MPI alone against the simulator's own algorithms of that MPI.
 
 The fastest twentieth of all calls counts, as any load holds up one of two ranks. The simulation has no caches: data
@@ -28,9 +28,9 @@ from palmette.bench.text import size_text, time_text
 from palmette.mpi.abi import LIBRARIES, PROGRAMS
 from palmette.mpi.install import find
 from palmette.settings import force
-from palmette.simulate import parameters, run, simgrid
-from palmette.simulate.cluster import from_spec, prepared
-from palmette.simulate.job import make_job
+from palmette_lab.simulate import parameters, run, simgrid
+from palmette_lab.simulate.cluster import from_spec, prepared
+from palmette_lab.simulate.job import make_job
 
 RING = "shared:single=1G"
 """Copied into the segment, and out of it."""

@@ -25,13 +25,13 @@ from pathlib import Path
 
 from palmette.bench.side_by_side import geometric_mean
 from palmette.bench.text import size_text, time_text
-from palmette.simulate import parameters, simgrid
-from palmette.simulate.cluster import from_spec, prepared
-from palmette.simulate.compare import Asked, Cell, compare
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.job import make_job
-from palmette.simulate.kept import Kept
-from palmette.simulate.run import SELECTORS
+from palmette_lab.simulate import parameters, simgrid
+from palmette_lab.simulate.cluster import from_spec, prepared
+from palmette_lab.simulate.compare import Asked, Cell, compare
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.job import make_job
+from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.run import SELECTORS
 
 COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce", "allgather", "alltoall")
 CORES = (1, 2, 4, 8, 12, 16, 24, 32)
@@ -157,7 +157,7 @@ def main() -> int:
     parser.add_argument("--rivals", default=",".join(SELECTORS), help="selectors or algorithms of SimGrid's")
     parser.add_argument("--cpu-limit", type=int, default=60, help="seconds of CPU for a simulation (60)")
     parser.add_argument("--parallel", type=int, default=1, help="simulations at once (1)")
-    parser.add_argument("--parameters", metavar="FILE", help="of the simulator, as those of `palmette simulate`")
+    parser.add_argument("--parameters", metavar="FILE", help="of the simulator, as those of `palmette-lab simulate`")
     parser.add_argument(
         "--cores", default=",".join(map(str, CORES)), metavar="N,...", help="ranks of a node to draw from (%(default)s)"
     )

@@ -25,10 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from palmette import _core
-from palmette.bench.sets import LAB
-from palmette.lab import Lab, LabError
 from palmette.measure.machine import describe_machine
-from palmette.measure.places import LabPlace, free_lab_name
 from palmette.mpi import install as mpi_install
 from palmette.tune.errors import TuneError
 from palmette.tune.forecast import Predict, forecasts, predictor
@@ -39,6 +36,9 @@ from palmette.tune.ranking import Pair, pairs_of, predicted_of, spread, within
 from palmette.tune.results import Cell, Measured
 from palmette.tune.rows import duration
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
+from palmette_lab.lab import Lab, LabError
+from palmette_lab.place import LabPlace, free_lab_name
+from palmette_lab.sets import LAB
 
 STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"

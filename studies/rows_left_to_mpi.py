@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.lab import Lab
-from palmette.measure.places import LabPlace, free_lab_name
 from palmette.tune.forecast import forecasts
 from palmette.tune.plan import cells_of, job_on
+from palmette_lab.lab import Lab
+from palmette_lab.place import LabPlace, free_lab_name
 
 TABLE_FILE = Path(__file__).resolve().parents[1] / "src" / "palmette" / "select" / "built_in.json"
 LABS = (

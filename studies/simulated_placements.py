@@ -22,15 +22,15 @@ from functools import cache
 from pathlib import Path
 
 from palmette.bench.text import size_text, time_text
-from palmette.bench.traffic import Traffic
-from palmette.simulate import parameters, simgrid
-from palmette.simulate.cluster import Cluster, from_stored, prepared
-from palmette.simulate.compare import WITHIN
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.job import Background, Job, background_of, make_job
-from palmette.simulate.kept import Kept
-from palmette.simulate.run import PALMETTE, Outcome, simulate
-from palmette.simulate.watch import watched
+from palmette_lab.simulate import parameters, simgrid
+from palmette_lab.simulate.cluster import Cluster, from_stored, prepared
+from palmette_lab.simulate.compare import WITHIN
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.job import Background, Job, background_of, make_job
+from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.run import PALMETTE, Outcome, simulate
+from palmette_lab.simulate.watch import watched
+from palmette_lab.traffic import Traffic
 
 SHARES = (1.0, 0.5, 0.25)
 COLLECTIVES = ("gather", "scatter")

@@ -20,13 +20,13 @@ from statistics import median, quantiles
 
 from palmette import _core
 from palmette import settings as palmette_settings
-from palmette.lab import Lab
-from palmette.measure.places import free_lab_name
 from palmette.mpi.abi import LIBRARIES
 from palmette.record.findings import trace_files
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job, read_job
 from palmette.record.what_if import Wanted, auto_placement, with_changes
+from palmette_lab.lab import Lab
+from palmette_lab.place import free_lab_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"

@@ -1,4 +1,4 @@
-"""What man pages and the reference tell of each command of `palmette`: taken from the commands themselves.
+"""What man pages and the reference tell of each command of the programs: taken from the commands themselves.
 
 Needs click and nothing else; callers outside an installed package call `stand_ins.install("palmette._core")` first.
 """
@@ -33,7 +33,8 @@ STATUS = (
     ("70", "A fault of palmette's own; two lines name a file with the details."),
     ("130", "Interrupted."),
 )
-OF_WHAT_RUNS = ("palmette run", "palmette lab run", "palmette lab exec")
+OF_WHAT_RUNS = ("palmette run", "palmette-lab run", "palmette-lab exec")
+PROGRAMS = ("palmette", "palmette-lab", "palmette-aggregator")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Page:
     """A command."""
 
     path: str
-    """All its words: `palmette lab up`."""
+    """All its words: `palmette-lab up`."""
     help: str
     usage: str
     """What may follow the path."""
@@ -117,26 +118,27 @@ def page(context: Any, subcommands: dict[str, str], related: list[str]) -> Page:
     )
 
 
+def program(name: str) -> Any:
+    """Return the click group of a program of PROGRAMS."""
+    from palmette.cli.aggregator import command
+    from palmette.cli.palmette import cli
+    from palmette_lab.cli.group import cli as lab
+
+    return {"palmette": cli, "palmette-lab": lab, "palmette-aggregator": command}[name]
+
+
 def pages() -> Iterator[Page]:
-    """Yield `palmette` and each command, its subcommands behind it."""
+    """Yield each program and each of its commands, subcommands behind their group."""
     import click
 
-    from palmette.cli.group import cli
-    from palmette.cli.main import COMMANDS, UNDER, loaded
+    from palmette.cli.group import LazyGroup, contexts
 
-    top = click.Context(cli, info_name="palmette", **cli.context_settings)
-    sentences = {name: row[2] for name, row in COMMANDS.items()}
-    yield page(top, sentences, [f"palmette {name}" for name in COMMANDS])
-    found = [(name, loaded(*row[:2])) for name, row in COMMANDS.items()]
-    found += [(" ".join(words), loaded(*row[:2])) for words, row in UNDER.items()]
-    for name, command in found:
-        context = click.Context(command, info_name=name, parent=top)
-        nested = command.commands if isinstance(command, click.Group) else {}
-        below = [f"palmette {name} {one}" for one in nested]
-        below += [f"palmette {' '.join(words)}" for words in UNDER if words[0] == name]
-        listed = {one: first_sentence(nested[one].help or "") + "." for one in nested}
-        listed |= {words[1]: row[2] for words, row in UNDER.items() if name == words[0]}
-        yield page(context, listed, ["palmette", *below])
-        for one, subcommand in nested.items():
-            inner = click.Context(subcommand, info_name=one, parent=context)
-            yield page(inner, {}, ["palmette", context.command_path])
+    for context in (one for name in PROGRAMS for one in contexts(program(name))):
+        command = context.command
+        listed = {}
+        if isinstance(command, LazyGroup):
+            listed = {name: row.help for name, row in command.table.rows.items()}
+        elif isinstance(command, click.Group):
+            listed = {name: first_sentence(one.help or "") + "." for name, one in command.commands.items()}
+        above = [context.parent.command_path] if context.parent else []
+        yield page(context, listed, [*above, *(f"{context.command_path} {name}" for name in listed)])

@@ -1,8 +1,8 @@
-"""Write man pages and shell completions from the commands of `palmette`.
+"""Write man pages and shell completions from the commands of the programs.
 
 Usage: generate_man.py FOLDER
-    FOLDER/man1/palmette.1, palmette-COMMAND.1, ...
-    FOLDER/completions/bash/palmette, zsh/_palmette, fish/palmette.fish
+    FOLDER/man1/palmette.1, palmette-COMMAND.1, palmette-lab.1, ...
+    FOLDER/completions/bash/PROGRAM, zsh/_PROGRAM, fish/PROGRAM.fish
 
 Needs click and nothing else: what commands run on is stood in for. The pages carry the date of SOURCE_DATE_EPOCH, else
 that of the newest version in CHANGELOG.md, else none, so that the same sources give the same files.
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
-from command_pages import FILES, ROOT, Page, pages, paragraphs, settings, version
+from command_pages import FILES, PROGRAMS, ROOT, Page, pages, paragraphs, program, settings, version
 
 from palmette.cli import stand_ins
 
@@ -116,9 +116,13 @@ def main(arguments: list[str]) -> int:
     from palmette.cli.completion import SHELLS, script
 
     folder = Path(arguments[0])
-    names = {"bash": "palmette", "zsh": "_palmette", "fish": "palmette.fish"}
+    names = {"bash": "{}", "zsh": "_{}", "fish": "{}.fish"}
     texts = {f"man1/{page.name}.1": written(page) for page in pages()}
-    texts |= {f"completions/{shell}/{names[shell]}": script(shell) for shell in SHELLS}
+    texts |= {
+        f"completions/{shell}/{names[shell].format(name)}": script(shell, program(name))
+        for shell in SHELLS
+        for name in PROGRAMS
+    }
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

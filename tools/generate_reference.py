@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from command_pages import FILES, ROOT, STATUS, Page, pages, paragraphs, settings
+from command_pages import FILES, PROGRAMS, ROOT, STATUS, Page, pages, paragraphs, settings
 
 from palmette.cli import stand_ins
 
@@ -28,7 +28,7 @@ MODULES = {
     "palmette.compose.sparse": "Sums of irregular, overlapping footprints",
     "palmette.topology.file": "topology.json",
     "palmette.topology.placement": "Which rank sits where",
-    "palmette.lab": "The emulated cluster",
+    "palmette_lab.lab": "The emulated cluster",
     "palmette.analysis": "A recording, opened once",
     "palmette.record.reading": "Recordings of MPI calls",
 }
@@ -76,24 +76,24 @@ def section(page: Page, level: int) -> Iterator[str]:
 
 
 def command_pages() -> dict[str, str]:
-    """Return the text of each page by its file's name."""
+    """Return the text of each page by its file's name: palmette's commands have one each, other programs one."""
     found = list(pages())
-    groups = [(name, sentence) for name, sentence in found[0].subcommands.items()]
     texts = {}
-    lines = [f"| [`palmette {name}`](palmette-{name}.md) | {escaped(sentence)} |" for name, sentence in groups]
-    parts = [*section(found[0], 1), "## Commands", "\n".join(["| command | |", "|---|---|", *lines])]
-    parts += ["## Exit status", table(("status", "meaning"), STATUS), "`palmette run`, `palmette lab run` and"]
-    parts[-1] += " `palmette lab exec` end with the status of the command that they ran."
+    parts = [*section(found[0], 1), "## Commands"]
+    rows = [(f"palmette {name}", sentence) for name, sentence in found[0].subcommands.items()]
+    rows += [(page.path, page.sentence) for page in found if page.path in PROGRAMS[1:]]
+    lines = [f"| [`{path}`]({path.replace(' ', '-')}.md) | {escaped(sentence)} |" for path, sentence in rows]
+    parts += ["\n".join(["| command | |", "|---|---|", *lines])]
+    parts += ["## Exit status", table(("status", "meaning"), STATUS)]
+    parts += ["`palmette run`, `palmette-lab run` and `palmette-lab exec` end with the status of what they ran."]
     parts += ["## Files", table(("file", "what"), FILES)]
     texts["README.md"] = joined(parts)
-    for name, _ in groups:
-        parts = []
-        for page in found:
-            if page.path == f"palmette {name}":
-                parts += section(page, 1)
-            elif page.path.startswith(f"palmette {name} "):
-                parts += section(page, 2)
-        texts[f"palmette-{name}.md"] = joined([*parts, "[All commands](README.md), [settings](../settings.md)"])
+    for path, _ in rows:
+        below = (one for one in found if one.path == path or one.path.startswith(f"{path} "))
+        parts = [part for one in below for part in section(one, 1 if one.path == path else 2)]
+        texts[f"{path.replace(' ', '-')}.md"] = joined(
+            [*parts, "[All commands](README.md), [settings](../settings.md)"]
+        )
     return texts
 
 

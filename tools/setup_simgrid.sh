@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs SimGrid (Debian's libsimgrid-dev, as root) and builds what `palmette simulate` runs: a build of the runtime
+# Installs SimGrid (Debian's libsimgrid-dev, as root) and builds what `palmette-lab simulate` runs: a build of the runtime
 # for SimGrid's MPI. Doesn't fail where SimGrid is unavailable: that is reported in one line, and what needs it is
 # skipped with a reason.
 #
@@ -10,7 +10,7 @@ jobs=${1:-2}
 export PATH="$PWD/.venv/bin:$PATH"
 tools/setup_debian.sh libsimgrid-dev
 if ! command -v smpirun >/dev/null; then
-  echo "setup: SimGrid isn't there, \`palmette simulate\` and its tests are left out (apt-get install libsimgrid-dev)"
+  echo "setup: SimGrid isn't there, \`palmette-lab simulate\` and its tests are left out (apt-get install libsimgrid-dev)"
   exit 0
 fi
 tools/build.sh release "$jobs" simbench

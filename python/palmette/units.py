@@ -9,6 +9,9 @@ import sys
 
 from palmette import _core
 
+PAYLOAD_SHARE = 1448 / 1514
+"""TCP payload in a full Ethernet frame as tbf counts it: 1500 less 52 bytes of headers, of 1500 plus 14."""
+
 _DURATIONS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMBER = r"[0-9]+\.?[0-9]*"
 _UNIT = rf"(?:{'|'.join(_DURATIONS)})(?![a-z])"

@@ -103,9 +103,9 @@ Options read_options(const std::vector<std::string>& words) {
     }
     for (const auto& [name, value] : given) set(options, name, value);
     if (options.trial && options.trial->token_path.empty())
-        base::fail("--token FILE is missing: palmette aggregator token -o FILE makes a token");
+        base::fail("--token FILE is missing: palmette-aggregator token -o FILE makes a token");
     if (!options.trial && options.key_path.empty())
-        base::fail("--key FILE is missing: palmette aggregator token --new-key FILE makes a key");
+        base::fail("--key FILE is missing: palmette-aggregator token --new-key FILE makes a key");
     return options;
 }
 

@@ -27,10 +27,10 @@ Combines what the ranks of MPI jobs send, on the way.
   --parent HOST:PORT  the daemon above, with the same key
   --profile NAME      limits: open, quantum, switch-ib2, slingshot
   --name NAME         in the status
-  --status PATH       Unix socket for palmette aggregator status
+  --status PATH       Unix socket for palmette-aggregator status
   --user NAME         keep only this user's rights when started as root
 
-A trial of a daemon that runs (palmette aggregator try):
+A trial of a daemon that runs (palmette-aggregator try):
   --try HOST:PORT --token FILE [--members N] [--bytes N] [--chunk N]
 )";
 

@@ -11,9 +11,9 @@ from itertools import product
 from typing import Any
 
 from palmette import _core
-from palmette.lab import Lab
-from palmette.lab.errors import LabError
-from palmette.measure.places import free_lab_name
+from palmette_lab.lab import Lab
+from palmette_lab.lab.errors import LabError
+from palmette_lab.place import free_lab_name
 
 from .form import (
     DIRECTION,

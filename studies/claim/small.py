@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from palmette import _core
-from palmette.simulate import cluster, parameters, platform, simgrid
-from palmette.simulate.errors import SimulateError
+from palmette_lab.simulate import cluster, parameters, platform, simgrid
+from palmette_lab.simulate.errors import SimulateError
 
 from .form import DIRECTION, MODEL, REFUTED, ROOT, SHOWN, SIMULATED, CannotRunError, Claim, Found, Options, Table, us
 

@@ -10,16 +10,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from palmette.cli.main import main
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
 from palmette.settings_files import read_files
+from palmette_lab.lab import Lab, LabError
+from palmette_lab.lab.namespaces import check_can_build
+from programs import MAINS, Result, calling
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -116,23 +115,19 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         yield make
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a call of the command line gave."""
-
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def palmette(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     """Call the command line in this process: `palmette("show", path)`."""
+    return calling(MAINS["palmette"], capsys)
 
-    def call(*arguments: str | Path) -> Result:
-        capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return Result(status, out, err)
 
-    return call
+@pytest.fixture
+def palmette_lab(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Call palmette-lab in this process: `palmette_lab("up", "2node")`."""
+    return calling(MAINS["palmette-lab"], capsys)
+
+
+@pytest.fixture
+def palmette_aggregator(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Call palmette-aggregator in this process: `palmette_aggregator("token", "--new-key", path)`."""
+    return calling(MAINS["palmette-aggregator"], capsys)

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from palmette.cli import common
-from palmette.cli import main as cli_main
+from palmette.cli import common, table
+from palmette.cli.table import PALMETTE, Row
 
 Call = Callable[..., Any]
 
@@ -19,13 +19,14 @@ Call = Callable[..., Any]
 def test_help_lists_every_command_within_80_columns(palmette: Call) -> None:
     result = palmette("--help")
     assert result.status == 0
-    for name in cli_main.COMMANDS:
+    for name in PALMETTE.rows:
         assert re.search(rf"^  {name} ", result.out, re.MULTILINE), name
     assert max(map(len, result.out.splitlines())) <= 80
 
 
 def test_help_imports_no_command(monkeypatch: pytest.MonkeyPatch, palmette: Call) -> None:
-    monkeypatch.setitem(cli_main.COMMANDS, "broken", ("palmette.cli.no_such_module", "command", "Can't be imported."))
+    headings = PALMETTE.headings
+    monkeypatch.setitem(headings, "Others", {"broken": Row("palmette.cli.no_such_module", "Can't be imported.")})
     assert "Can't be imported." in palmette("--help").out
 
 
@@ -50,12 +51,12 @@ def test_a_cli_error_becomes_one_line_that_names_the_command(monkeypatch: pytest
     def failing() -> None:
         raise common.CliError("no such file,\n  x.json; write it first")
 
-    monkeypatch.setattr(cli_main, "import_module", lambda _: type("Module", (), {"command": failing}))
+    monkeypatch.setattr(table, "import_module", lambda _: type("Module", (), {"command": failing}))
     result = palmette("show")
     assert (result.status, result.err) == (2, "palmette show: no such file, x.json; write it first\n")
 
 
-@pytest.mark.parametrize("name", list(cli_main.COMMANDS))
+@pytest.mark.parametrize("name", list(PALMETTE.rows))
 def test_every_command_of_the_table_loads_and_has_help(name: str, palmette: Call) -> None:
     result = palmette(name, "--help")
     assert result.status == 0, result.err

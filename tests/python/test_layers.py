@@ -66,7 +66,6 @@ ROOMS = (
     ("topology",),
     ("mpi",),
     ("aggregator", "run"),
-    ("lab",),
     ("doctor", "plan"),
     ("measure",),
     ("bound", "predict", "flow", "map", "calibrate", "export"),
@@ -74,11 +73,14 @@ ROOMS = (
     ("show", "record"),
     ("analysis",),
     ("report", "explain", "app"),
-    ("simulate",),
     ("cli",),
 )
-"""Packages and modules in Python, from the bottom up: one may import those of its own line and of lines below."""
-FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+"""Packages and modules of palmette, from the bottom up: one may import those of its own line and of lines below."""
+LAB_ROOMS = (("lab",), ("traffic",), ("sets", "place"), ("simulate",), ("cli",))
+"""The same of palmette_lab, which stands on palmette: that one never imports it."""
+FLOOR = {("palmette", room): floor for floor, rooms in enumerate(ROOMS) for room in rooms} | {
+    ("palmette_lab", room): floor for floor, rooms in enumerate(LAB_ROOMS, len(ROOMS)) for room in rooms
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]', re.MULTILINE)
 CPP_SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".inc", ".in")
@@ -170,15 +172,16 @@ def python_violations(root: Path) -> list[Violation]:
         name = str(file.relative_to(root))
         package = ".".join(file.relative_to(sources).parts[:-1])
         tree = ast.parse(file.read_text(encoding="utf-8"), filename=name)
-        room = file.relative_to(sources / "palmette").with_suffix("").parts[0]
-        if room not in FLOOR and room != "__init__":
+        product, room = (*file.relative_to(sources).with_suffix("").parts, "__init__")[:2]
+        if (product, room) not in FLOOR and room != "__init__":
             result.append(Violation(name, 1, f"{room} has no place in ROOMS"))
             continue
         for line, module in imported(tree, package):
             parts = module.split(".")
-            above = FLOOR.get(parts[1], 0) if parts[0] == "palmette" and len(parts) > 1 else 0
-            if above > FLOOR.get(room, 0):
-                result.append(Violation(name, line, f"imports {module}: the arrow goes up from {room} to {parts[1]}"))
+            there = parts[1] if len(parts) > 1 else ""
+            above = FLOOR.get((parts[0], there), len(ROOMS) if parts[0] == "palmette_lab" else 0)
+            if above > FLOOR.get((product, room), 0):
+                result.append(Violation(name, line, f"imports {module}: the arrow goes up from {room} to {there}"))
             elif parts[0] in ("tests", "mpi4py"):
                 result.append(Violation(name, line, f"imports {module}, which the package must not need"))
     return result
@@ -199,17 +202,30 @@ def test_no_room_of_python_imports_another_in_a_circle() -> None:
     sources = ROOT / "python"
     needs: dict[str, set[str]] = {}
     for file in sources.rglob("*.py"):
-        room = file.relative_to(sources / "palmette").with_suffix("").parts[0]
+        product, room = (*file.relative_to(sources).with_suffix("").parts, "__init__")[:2]
         package = ".".join(file.relative_to(sources).parts[:-1])
         for _, module in imported(ast.parse(file.read_text(encoding="utf-8")), package):
             parts = module.split(".")
-            if parts[0] == "palmette" and len(parts) > 1 and parts[1] not in (room, "_core", "__version__"):
-                needs.setdefault(room, set()).add(parts[1])
+            here, there = f"{product}.{room}", ".".join(parts[:2])
+            if parts[0] in ("palmette", "palmette_lab") and len(parts) > 1 and there != here:
+                needs.setdefault(here, set()).add(there)
     TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
 
 
+@pytest.mark.parametrize("package", ["palmette/cli", "palmette_lab/cli"])
+def test_no_module_of_a_command_line_imports_another_in_a_circle(package: str) -> None:
+    folder = ROOT / "python" / package
+    name = package.replace("/", ".")
+    needs: dict[str, set[str]] = {}
+    for file in folder.glob("*.py"):
+        for _, module in imported(ast.parse(file.read_text(encoding="utf-8")), name):
+            if module.startswith(f"{name}."):
+                needs.setdefault(file.stem, set()).add(module.split(".")[2])
+    TopologicalSorter(needs).prepare()
+
+
 LONGEST = 500
-SOURCES = ("src", "python/palmette", "tools", "studies", "tests")
+SOURCES = ("src", "python", "tools", "studies", "tests")
 
 
 def test_no_source_is_long_without_a_reason() -> None:
@@ -250,10 +266,13 @@ def make_tree(root: Path, files: dict[str, str]) -> Path:
             "up from trees to bcast",
         ),
         ("src/palmette/runtime/news/a.cpp", '#include "palmette/runtime/data/a.hpp"\n', "runtime/news has no place"),
-        ("python/palmette/lab/a.py", "from palmette.cli import common\n", "the arrow goes up from lab to cli"),
-        ("python/palmette/lab/a.py", "from ..cli.common import fail\n", "the arrow goes up from lab to cli"),
+        ("python/palmette/measure/a.py", "from palmette.cli import common\n", "the arrow goes up from measure to cli"),
+        ("python/palmette/measure/a.py", "from ..cli.common import fail\n", "the arrow goes up from measure to cli"),
         ("python/palmette/units.py", "def f() -> None:\n    import palmette.cli.main\n", "up from units to cli"),
-        ("python/palmette/units.py", "from . import lab\n", "up from units to lab"),
+        ("python/palmette/units.py", "from . import tune\n", "up from units to tune"),
+        ("python/palmette/cli/a.py", "import palmette_lab\n", "up from cli to "),
+        ("python/palmette/cli/a.py", "from palmette_lab.lab import Lab\n", "up from cli to lab"),
+        ("python/palmette_lab/lab/a.py", "from palmette_lab.cli import main\n", "up from lab to cli"),
         ("python/palmette/topology/a.py", "from palmette.mpi.install import find\n", "up from topology to mpi"),
         ("python/palmette/measure/a.py", "from palmette.bench.run import run\n", "up from measure to bench"),
         ("python/palmette/news/a.py", "\n", "news has no place in ROOMS"),
@@ -275,8 +294,9 @@ def test_arrows_that_go_down_pass(tmp_path: Path) -> None:
             "src/palmette/runtime/a.cpp": '#include <mpi.h>\n#include "palmette/select/a.hpp"\n',
             "src/palmette/interpose/a.cpp": '#include "palmette/runtime/a.hpp"\n',
             "src/palmette/bindings/a.cpp": '#include <nanobind/nanobind.h>\n#include "palmette/select/a.hpp"\n',
-            "python/palmette/cli/a.py": "from palmette.cli.common import fail\nfrom palmette.lab import up\n",
-            "python/palmette/lab/a.py": "import palmette._core\nfrom . import up\n",
+            "python/palmette/cli/a.py": "from palmette.cli.common import fail\nfrom palmette.tune import up\n",
+            "python/palmette/tune/a.py": "import palmette._core\nfrom . import up\n",
+            "python/palmette_lab/cli/a.py": "from palmette.cli.common import fail\n",
         },
     )
     assert violations(tree) == []

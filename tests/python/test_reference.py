@@ -6,14 +6,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 
-from palmette.cli.main import COMMANDS, UNDER, loaded
+from programs import every_context
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = """
@@ -36,21 +35,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def commands() -> Iterator[tuple[list[str], click.Command]]:
-    """Every command with its words, as it is without stand-ins."""
-    rows = {(name,): row[:2] for name, row in COMMANDS.items()} | UNDER
-    for words, row in rows.items():
-        command = loaded(*row[:2])
-        yield [*words], command
-        if isinstance(command, click.Group):
-            for name, below in command.commands.items():
-                yield [*words, name], below
-
-
 def test_every_command_and_option_is_there(built: Path) -> None:
-    for words, command in commands():
-        page = (built / f"docs-source/reference/commands/palmette-{words[0]}.md").read_text(encoding="utf-8")
-        heading = f"\n{'#' * min(2, len(words))} palmette {' '.join(words)}\n"
+    for context in every_context():
+        command, words = context.command, context.command_path.split()
+        of_palmette = words[0] == "palmette"
+        if words == ["palmette"]:
+            continue
+        file = "-".join(words[:2]) if of_palmette else words[0]
+        page = (built / f"docs-source/reference/commands/{file}.md").read_text(encoding="utf-8")
+        heading = f"\n{'#' * min(2, len(words) - of_palmette)} {' '.join(words)}\n"
         assert heading in f"\n{page}", words
         section = re.split(r"\n#+ palmette", f"\n{page}".split(heading)[1])[0]
         for option in command.params:

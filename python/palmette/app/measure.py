@@ -19,10 +19,9 @@ import numpy as np
 
 from palmette.app.given_input import GivenInput, none
 from palmette.app.output import Comparison, Reference, compare, reference
-from palmette.lab import LabError
-from palmette.measure.errors import BenchError
+from palmette.measure.errors import BenchError, PlaceError
 from palmette.measure.job_output import refuses_root
-from palmette.measure.places import LabPlace, Place
+from palmette.measure.places import Place
 from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, summarize
 from palmette.mpi.abi import preload_library, record_library
 from palmette.mpi.errors import RunError
@@ -134,7 +133,7 @@ class OnPlace:
         """The program and its place."""
         where = (
             f"{plural(len(self.hosts), 'rank')}, {self.placement}"
-            if isinstance(self.place, LabPlace)
+            if self.place.links is not None
             else self.place.description
         )
         return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
@@ -152,7 +151,7 @@ class OnPlace:
         started = time.monotonic()
         try:
             done = self.place.run(self.mpi, self.hosts, list(self.words), environment, timeout_s, stdin)
-        except LabError as error:
+        except PlaceError as error:
             raise BenchError(str(error)) from None
         if done.returncode == 124:
             raise BenchError(f"no end after {timeout_s:g} s: {self.name}; give it more time (--timeout)")

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from palmette import _core
 from palmette.bench.limits import bounded_as
 from palmette.bench.results import Cell, OwnBytes, OwnTraffic
-from palmette.lab.link_log import LinkLog
-from palmette.lab.spec import PAYLOAD_SHARE
+from palmette.measure.links import LinkLog
+from palmette.units import PAYLOAD_SHARE
 
 Numbers = npt.NDArray[np.float64]
 

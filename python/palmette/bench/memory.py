@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from palmette.lab.running import TIMED_OUT
 from palmette.measure.errors import BenchError
 from palmette.measure.job_output import error_line
 from palmette.measure.places import Place, program
+from palmette.measure.running import TIMED_OUT
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
 

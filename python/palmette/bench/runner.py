@@ -22,14 +22,13 @@ from palmette.bench.loaded_bounds import COUNTER_PERIOD_S, count_own_bytes, set_
 from palmette.bench.loads import with_loads
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
-from palmette.bench.traffic import Traffic, background
 from palmette.files import parse_json
-from palmette.lab.link_log import LinkLog
-from palmette.lab.running import TIMED_OUT
 from palmette.measure.errors import BenchError
 from palmette.measure.job_output import error_line, watched, while_polling
+from palmette.measure.links import LinkLog, Links
 from palmette.measure.machine import describe_machine
-from palmette.measure.places import LabPlace, Place, program, read_topology
+from palmette.measure.places import Place, program, read_topology
+from palmette.measure.running import TIMED_OUT
 from palmette.mpi.abi import preload_library
 
 _ALONE_S = 1.0
@@ -74,7 +73,7 @@ def measure(
     gets the remaining jobs and returns those to run.
 
     `keep` is called after each job, so that an interrupted run loses only the current job. A failed job is kept with
-    its error, and the next ones run. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
+    its error, and the next ones run. Raises BenchError, PlaceError, PlacementError, RunError, TopologyError.
     """
     watcher = watcher or Watcher()
     jobs = plan_jobs(settings, place.mpi) if jobs is None else jobs
@@ -82,7 +81,7 @@ def measure(
         _preload(planned, settings)
         place.place(planned.placement, settings.ppn, settings.ranks)
         _check_rival(planned, place)
-        _lab_for_traffic(planned, place)
+        _check_traffic(planned, place)
     run = new_run(settings, place) if run is None else run
     left, number = list(jobs), 0
     while left:
@@ -114,13 +113,10 @@ def _check_rival(planned: Planned, place: Place) -> None:
         raise BenchError(f"the rival {planned.rival.name} needs a topology; give --lab, or leave the rival out")
 
 
-def _lab_for_traffic(planned: Planned, place: Place) -> LabPlace | None:
-    """The lab that background traffic runs on; None without traffic. Raises BenchError."""
-    if not planned.loaded:
-        return None
-    if not isinstance(place, LabPlace):
+def _check_traffic(planned: Planned, place: Place) -> None:
+    """Raise BenchError where background traffic is asked for, and no links are there."""
+    if planned.loaded and place.links is None:
         raise BenchError("--traffic needs a lab, whose links it fills; leave it out or give --lab")
-    return place
 
 
 def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: Watcher) -> Job:
@@ -194,13 +190,13 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
 
     Its load of each link by itself is known before the job starts, so that palmette can use it; empty without traffic.
     """
-    if settings.traffic is None or not isinstance(place, LabPlace) or planned.kind not in ("measure", "rival"):
+    if settings.traffic is None or place.links is None or planned.kind not in ("measure", "rival"):
         yield _TrafficRecord()
         return
     record = _TrafficRecord()
-    with place.lab.logging_links(COUNTER_PERIOD_S) as read_links:
+    with place.links.logging(COUNTER_PERIOD_S) as read_links:
         if planned.loaded:
-            with _background(Traffic.parse(settings.traffic), place, samples, job) as alone:
+            with _background(settings.traffic, place.links, samples, job) as alone:
                 record.alone = alone
                 yield record
         else:
@@ -209,10 +205,10 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
 
 
 @contextmanager
-def _background(traffic: Traffic, place: LabPlace, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
+def _background(traffic: str, links: Links, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
     """Yield the traffic's load of each link by itself; at the end `job.load` is set to the load during the job."""
-    job.traffic = traffic.text
-    with background(place.lab, traffic) as running:
+    job.traffic = traffic
+    with links.background(traffic) as running:
         first = [running.snapshot()]
         time.sleep(_ALONE_S)
         alone = running.load(first[0], running.snapshot())

@@ -53,9 +53,9 @@ class Settings:
     `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once
     more with the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure the overhead
     of calls that palmette leaves to the MPI, after the cells. `rivals` are measured alongside the MPIs, `variants` with
-    each of them. `traffic`: measure everything once more under that background traffic (palmette.bench.traffic).
+    each of them. `traffic`: measure everything once more under that background traffic (palmette_lab.traffic).
     `budget_s`: time limit of the whole run, else `seconds` per cell. `named_set`: the set that these settings come from
-    (palmette.bench.sets). `memory`: where buffers lie; the MPIs in `copies` can't read it, so that alone they get
+    (palmette_lab.sets). `memory`: where buffers lie; the MPIs in `copies` can't read it, so that alone they get
     copies in host memory (palmette.bench.memory). A barrier has no size, and one cell.
     """
 

@@ -1,9 +1,11 @@
-"""`palmette aggregator`: reductions on the way, by a daemon in the network."""
+"""The program `palmette-aggregator`: reductions on the way, by a daemon in the network."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,10 +13,13 @@ import click
 from palmette.aggregator import status as daemon_status
 from palmette.aggregator import token as tokens
 from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.completion import command as completion
 from palmette.cli.duration import duration
-from palmette.lab import LabError
-from palmette.lab.helpers import helper
+from palmette.cli.group import SETTINGS, run_group
+from palmette.cli.program import run_program
 from palmette.mpi.abi import LIBRARIES
+from palmette.mpi.errors import RunError
+from palmette.mpi.helpers import helper
 
 SERVE_OPTIONS = {
     "config": ("FILE", "JSON object of these options by name, and of limits."),
@@ -23,15 +28,13 @@ SERVE_OPTIONS = {
     "parent": ("HOST:PORT", "The daemon above, with the same key."),
     "profile": ("NAME", "Limits: open, quantum, switch-ib2 or slingshot."),
     "name": ("NAME", "Its name in the status."),
-    "status": ("PATH", "Unix socket for `palmette aggregator status`."),
+    "status": ("PATH", "Unix socket for `palmette-aggregator status`."),
     "user": ("NAME", "Keep only this user's rights when started as root."),
 }
 
 
-@click.group(
-    epilog="Example: palmette aggregator status",
-    context_settings={"max_content_width": 80},
-)
+@click.group("palmette-aggregator", epilog="Example: palmette-aggregator status", context_settings=SETTINGS)
+@click.version_option(package_name="palmette", prog_name="palmette-aggregator")
 def command() -> None:
     """Reduce on the way: a daemon beside a switch, on a DPU or a spare host.
 
@@ -39,7 +42,7 @@ def command() -> None:
     """
 
 
-@command.command(epilog="Example: palmette aggregator serve --key site.key --listen 10.0.0.9:7117 --user palmette")
+@command.command(epilog="Example: palmette-aggregator serve --key site.key --listen 10.0.0.9:7117 --user palmette")
 def serve(**options: str | None) -> None:
     """Run the daemon until it is stopped (SIGTERM, Ctrl-C)."""
     _start([word for name, value in options.items() if value is not None for word in (f"--{name}", value)])
@@ -49,7 +52,7 @@ def _start(words: list[str]) -> None:
     """Become the daemon's program: signals and the exit status are its own."""
     try:
         program = helper("palmette-aggregator")
-    except LabError as error:
+    except RunError as error:
         raise CliError(str(error)) from None
     os.execv(program, [str(program), *words])  # noqa: S606
 
@@ -58,7 +61,7 @@ for _name, (_metavar, _help) in reversed(SERVE_OPTIONS.items()):
     serve = click.option(f"--{_name}", metavar=_metavar, help=_help)(serve)
 
 
-@command.command(epilog="Example: palmette aggregator token --key site.key --uid 1000 -o ~alice/palmette.token")
+@command.command(epilog="Example: palmette-aggregator token --key site.key --uid 1000 -o ~alice/palmette.token")
 @click.option("--new-key", metavar="FILE", help="Make a site's key, for its daemons and tokens, and do nothing else.")
 @click.option("--key", metavar="FILE", help="The site's key.")
 @click.option("--uid", type=Whole(0), help="Whose quota its groups count for.  [default: who calls]")
@@ -91,9 +94,9 @@ def token(
         click.echo(f"wrote {output}")
 
 
-@command.command("try", epilog="Example: palmette aggregator try 10.0.0.9:7117 --token ~/palmette.token")
+@command.command("try", epilog="Example: palmette-aggregator try 10.0.0.9:7117 --token ~/palmette.token")
 @click.argument("address", metavar="HOST:PORT")
-@click.option("--token", "token_file", metavar="FILE", required=True, help="What `palmette aggregator token` made.")
+@click.option("--token", "token_file", metavar="FILE", required=True, help="What `palmette-aggregator token` made.")
 @click.option("--members", type=Whole(1, max=1024), default=2, show_default=True, help="All of them in this process.")
 @click.option("--bytes", "size", type=Whole(0, max=1 << 30), default=1 << 20, show_default=True, help="Of each member.")
 @click.option("--chunk", type=Whole(32, max=1 << 24), default=16384, show_default=True, help="Bytes of a frame.")
@@ -104,7 +107,7 @@ def trial(address: str, token_file: str, members: int, size: int, chunk: int) ->
     _start(["--try", address, "--token", token_file, *words])
 
 
-@command.command(epilog="Example: export PALMETTE_SHARP=$(palmette aggregator twin)")
+@command.command(epilog="Example: export PALMETTE_SHARP=$(palmette-aggregator twin)")
 def twin() -> None:
     """Print the path of the software twin of libsharp_coll.
 
@@ -123,7 +126,7 @@ def _write(path: str, text: str, option: str) -> None:
         raise CliError(f"can't write {path}: {error.strerror}; name a new file with {option}") from None
 
 
-@command.command(epilog="Example: palmette aggregator status --metrics > /var/lib/node_exporter/palmette.prom")
+@command.command(epilog="Example: palmette-aggregator status --metrics > /var/lib/node_exporter/palmette.prom")
 @click.argument("path", default=daemon_status.DEFAULT_PATH)
 @click.option("--metrics", "as_metrics", is_flag=True, help="Print Prometheus' text format.")
 @json_option
@@ -143,3 +146,15 @@ def status(path: str, as_metrics: bool, as_json: bool) -> None:
         emit_json(told)
     else:
         click.echo("\n".join((daemon_status.metrics if as_metrics else daemon_status.lines)(told)))
+
+
+command.add_command(completion)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status (program.run_program)."""
+    return run_program("palmette-aggregator", arguments, lambda words: run_group(command, words), lambda: command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

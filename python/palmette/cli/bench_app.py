@@ -17,10 +17,10 @@ from palmette.app.text import lines, page, to_json
 from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
 from palmette.bench.variants import PRESETS, parse_variant
 from palmette.cli import installations
-from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import Where, lab_or_spec
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.cli.place import Where, where_of
+from palmette.cli.place_errors import one_line_errors
 from palmette.measure.errors import BenchError
 from palmette.report.page import STYLE
 
@@ -43,20 +43,15 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 @click.option("--ignore", "ignored", multiple=True, metavar="REGEX", help="Lines of the output to leave out.")
 @click.option("--check", "checker", metavar="COMMAND", help="Gets the path of an output; status 0: it is right.")
 @click.option("--no-record", is_flag=True, help="Whole times alone: no runs with all MPI calls recorded.")
-@click.option("--lab", metavar="NAME|SPEC", help="A lab that is up, or one made for this; no launcher then.")
-@click.option("--lab-name", metavar="NAME", hidden=True)
 @click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks, without a launcher.")
-@click.option("--mpi", metavar="NAME", help="mpich, openmpi or impi, for a lab or local ranks.")
-@click.option("--placement", default="block", show_default=True, help="Of ranks on a lab.")
-@click.option("--ranks", type=Whole(1), help="Ranks on a lab. [default: all places]")
+@click.option("--mpi", metavar="NAME", help="mpich, openmpi or impi, for local ranks.")
 @click.option("--timeout", callback=duration, default="10min", show_default=True, metavar="TIME", help="Of one run.")
 @click.option("--page", "page_path", type=click.Path(path_type=Path, dir_okay=False), help="Write a page, too.")
 @json_option
 def command(
     command_line: tuple[str, ...], rounds: int, extra: tuple[str, ...], topology: Path | None, tolerance: float,
-    ignored: tuple[str, ...], checker: str | None, no_record: bool, lab: str | None, lab_name: str | None,
-    local_ranks: int | None, mpi: str | None, placement: str, ranks: int | None, timeout: float, page_path: Path | None,
-    as_json: bool,
+    ignored: tuple[str, ...], checker: str | None, no_record: bool, local_ranks: int | None,
+    mpi: str | None, timeout: float, page_path: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a program with and without palmette by turns.
 
@@ -65,7 +60,7 @@ def command(
     more run of each variant is recorded, for the time in each MPI function and the bytes of the busiest link.
     Standard input, from a file or a pipe, is given to each run.
 
-    On a lab or with --local, COMMAND is the program alone.
+    With --local COMMAND is the program alone.
     """
     if not command_line:
         raise CliError(f"no command given; for instance: {EXAMPLE}")
@@ -79,9 +74,8 @@ def command(
     if checker is not None and ignored:
         raise CliError("--check looks at the output itself; leave out --ignore")
     asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record, given_input())
-    spec, named = lab_or_spec(lab) if lab is not None else (None, None)
-    where = Where(spec, named or lab_name, None, local_ranks)
-    with one_line_errors(), _runner(command_line, topology, where, mpi, placement, ranks) as runner:
+    where = where_of(click.get_current_context(), local_ranks)
+    with one_line_errors(), _runner(command_line, topology, where, mpi) as runner:
         compare(runner, variants, asked, page_path, as_json=as_json)
 
 
@@ -127,24 +121,23 @@ def given_input() -> GivenInput:
 
 
 @contextmanager
-def _runner(
-    words: Sequence[str], topology: Path | None, where: Where, mpi: str | None, placement: str, ranks: int | None
-) -> Iterator[Runner]:
+def _runner(words: Sequence[str], topology: Path | None, where: Where, mpi: str | None) -> Iterator[Runner]:
     if not where.named:
-        if mpi is not None or ranks is not None or placement != "block":
-            raise CliError("--mpi, --ranks and --placement are for --lab and --local; the command's launcher says them")
+        if mpi is not None:
+            raise CliError("--mpi is for --local; the command's launcher says it")
         yield ByCommand(words, topology)
         return
     (found, *more) = installations.chosen(mpi)
     if more:
         raise CliError("--mpi: name one")
-    local = where.completed(None).local_ranks is not None
-    if local and (ranks is not None or placement != "block"):
-        raise CliError("--ranks and --placement are for a lab; --local says how many")
+    local = where.checked().local_ranks is not None
     if topology is not None:
         raise CliError("--topology is for a command with its launcher; a lab has its own, local ranks have none")
+    (placement, *others) = where.placements()
+    if others:
+        raise CliError("--placement: name one")
     with where.place(local=local) as place:
-        yield OnPlace(place, found, words, "block" if local else placement, ranks)
+        yield OnPlace(place, found, words, placement, where.ranks)
 
 
 def _given(topology: Path | None) -> dict[str, str]:

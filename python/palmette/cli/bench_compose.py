@@ -11,10 +11,10 @@ import click
 from palmette import _core
 from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import LineCommand, Where, place_options
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
+from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.place_errors import one_line_errors
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
 from palmette.compose.bench_svg import svg
@@ -27,7 +27,7 @@ from palmette.measure.places import Place
 
 FASTEST = 5
 """Candidates that tuning shows."""
-EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random:1"
+EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M -- mpiexec -n 64"
 
 
 @click.command("compose", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
@@ -40,11 +40,8 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 @click.option(
     "--budget", default="1min", show_default=True, callback=duration, metavar="TIME", help="Time limit of tuning."
 )
-@click.option("--placement", "placements", help="Placements, separated by commas. [default: block]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options()
-@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time for a composition.")
 @click.option("--min-iterations", type=Whole(1), default=5, show_default=True, help="Rounds, at least.")
@@ -60,11 +57,8 @@ def command(
     texts: tuple[str, ...],
     tune: bool,
     budget: float,
-    placements: str | None,
     mpis: str | None,
     where: Where,
-    ppn: int | None,
-    ranks: int | None,
     root: int,
     seconds: float,
     min_iterations: int,
@@ -88,26 +82,22 @@ def command(
     with one_line_errors(), _one_line():
         chosen = parse_sizes(split(sizes))
         fixed = tuple(Named(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1))
-        where = where.completed(None)
-        where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+        where = where.checked()
+        where.refuse_with_line({"--mpi": mpis})
         local = where.is_local()
         results: list[tuple[str, Cell]] = []
         with where.place(local=local) as place:
-            jobs = [
-                (mpi, placement)
-                for placement in (("block",) if local else where.placements(placements or "block"))
-                for mpi in installations.on(place, mpis)
-            ]
+            jobs = [(mpi, placement) for placement in where.placements() for mpi in installations.on(place, mpis)]
             cells = len(names) * len(chosen)
             for mpi, placement in jobs:
-                asked = _asked(place, placement, ppn, ranks, names, chosen, root, fixed, tune)
+                asked = _asked(place, placement, where.ppn, where.ranks, names, chosen, root, fixed, tune)
                 settings = Settings(seconds, min_iterations, max_iterations, root, timeout_s=timeout)
                 if tune:
                     share_s = budget / (len(jobs) * cells)
                     asked, settings = choose_seconds(asked, settings, share_s)
                 label = f"{mpi.name} {mpi.version}" + (f", {placement}" if not local else "")
                 with errors.status(f"{label}: {sum(len(one.variants) for one in asked)} plans against the MPI"):
-                    measured = measure(place, mpi, placement, asked, settings, ppn=ppn, ranks=ranks)
+                    measured = measure(place, mpi, placement, asked, settings, ppn=where.ppn, ranks=where.ranks)
                 results += [(label, cell) for cell in measured]
     if picture is not None:
         write_file(picture, svg(results), "--svg")

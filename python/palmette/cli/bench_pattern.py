@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +10,10 @@ import click
 
 from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
+from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.place_errors import one_line_errors
 from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
@@ -24,18 +23,14 @@ from palmette.patterns.seats import Seats
 from palmette.patterns.svg import svg
 from palmette.patterns.text import csv_text, table_lines, to_json
 
-EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node@100Mbit/s:2core"
+EXAMPLE = "palmette bench pattern rail dense:width=2 --topology topology.json -- mpiexec -n 64"
 
 
 @click.command("pattern", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @sizes_option("1M", "Bytes a message, powers of 1024.")
-@click.option("--placement", "placements", help="Placements, separated by commas. [default: block]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options()
-@click.option("--launcher", metavar="LINE", hidden=True)
-@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
 @click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time a pattern.")
 @click.option("--min-iterations", type=Whole(1), default=10, show_default=True, help="Calls, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
@@ -48,12 +43,8 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 def command(
     patterns: tuple[str, ...],
     sizes: str,
-    placements: str | None,
     mpis: str | None,
     where: Where,
-    launcher: str | None,
-    ppn: int | None,
-    ranks: int | None,
     seconds: float,
     min_iterations: int,
     max_iterations: int,
@@ -81,12 +72,12 @@ def command(
         forms = [parse(text) for text in patterns]
         chosen = parse_sizes(split(sizes))
         settings = Settings(seconds, min_iterations, max_iterations, timeout_s=timeout)
-        where = with_bare_line(where, tuple(shlex.split(launcher or ""))).completed(None)
-        where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+        where = where.checked()
+        where.refuse_with_line({"--mpi": mpis})
         local = where.is_local()
         with where.place(local=local) as place:
-            asked = ("block",) if local else where.placements(placements or "block")
-            results = _measured(_on_place(place, mpis, asked, ppn, ranks), forms, chosen, settings, picture)
+            runners = _on_place(place, mpis, where)
+            results = _measured(runners, forms, chosen, settings, picture)
         if table is not None:
             write_file(table, csv_text(results), "--csv")
     if as_json:
@@ -106,13 +97,11 @@ def _one_line() -> Iterator[None]:
         raise CliError(str(error)) from error
 
 
-def _on_place(
-    place: Place, mpis: str | None, placements: tuple[str, ...], ppn: int | None, ranks: int | None
-) -> Iterator[Runner]:
+def _on_place(place: Place, mpis: str | None, where: Where) -> Iterator[Runner]:
     found = installations.on(place, mpis)
-    for placement in placements:
+    for placement in where.placements():
         for mpi in found:
-            yield OnPlace(place, mpi, placement, ppn, ranks)
+            yield OnPlace(place, mpi, placement, where.ppn, where.ranks)
 
 
 def _measured(

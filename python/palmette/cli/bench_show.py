@@ -12,19 +12,26 @@ from palmette.bench.loaded import load_lines, loaded_lines, pairs_of
 from palmette.bench.loads import mean_loads
 from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Run
-from palmette.bench.sets import outcomes_of
 from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, pass_lines, side_lines, target_lines
+from palmette.bench.targets import Outcome
 from palmette.bench.text import summary_lines, tables
 from palmette.cli.common import console, emit_json
 
 
 def show_run(
-    run: Run, rows: Sequence[Row], store: Path, page: Path | None, *, as_json: bool, side_by_side: bool = False
+    run: Run,
+    rows: Sequence[Row],
+    store: Path,
+    page: Path | None,
+    *,
+    as_json: bool,
+    side_by_side: bool = False,
+    outcomes: Sequence[Outcome] = (),
 ) -> None:
     """Print the tables, or the JSON. `side_by_side`: compare the MPIs in one table, not one table per MPI."""
     if as_json:
-        emit_json(run_json(run, rows, store, page))
+        emit_json(run_json(run, rows, store, page, outcomes))
         return
     cells = side_cells(run)
     means = mean_speeds(cells)
@@ -43,7 +50,7 @@ def show_run(
             console.print(table)
     if side_by_side and cells and pairs:
         _print_lines(loaded_lines(pairs))
-    blocks = (load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes_of(run)))
+    blocks = (load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes))
     for lines in blocks:
         _print_lines(lines)
     console.print()
@@ -67,7 +74,9 @@ def _cell_json(run: Run, row: Row) -> dict[str, Any]:
     return {**row.to_json(), "memory": memory, "alone_with_copies": row.mpi in run.settings.get("copies", ())}
 
 
-def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> dict[str, Any]:
+def run_json(
+    run: Run, rows: Sequence[Row], store: Path, page: Path | None, outcomes: Sequence[Outcome] = ()
+) -> dict[str, Any]:
     """Return all that is known of a run but its samples."""
     cells = side_cells(run)
     return {
@@ -100,5 +109,5 @@ def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> d
             {"quiet": pair.quiet.to_json(), "loaded": pair.loaded.to_json()} for pair in pairs_of(rows)
         ],
         "loads": [load.to_json() for load in mean_loads(run)],
-        "targets": [outcome.to_json() for outcome in outcomes_of(run)],
+        "targets": [outcome.to_json() for outcome in outcomes],
     }

@@ -12,11 +12,11 @@ from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
 from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json, unsure_lines
 from palmette.calibrate.write import calibration_of, write_into
-from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
-from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.calibrate_progress import CalibrateProgress
-from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
+from palmette.cli.measuring_job import Asked, one_line_errors
+from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
 from palmette.discover.run import discover
 from palmette.measure.jobs import JobCommand, running
 from palmette.mpi import install as mpi_install
@@ -43,21 +43,23 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
     epilog="Example: palmette calibrate --topology topology.json -- mpiexec -n 64 -f hosts",
 )
 @click.option(
-    "--topology", type=click.Path(path_type=Path), metavar="FILE", help="What to calibrate. [default: the lab's]"
+    "--topology",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What to calibrate. [default: what hwloc finds here]",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. [default: as read]"
 )
-@place_options(spine_delay=True, topology=False)
-@click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI on these. [default: the first]")
-@click.option("--placement", help="Where ranks go on a lab. [default: block]")
-@click.option("--ppn", type=Whole(1), help="Ranks a host on a lab. [default: its slots]")
-@click.option("--ranks", type=Whole(1), help="Ranks of the job on a lab. [default: all slots]")
+@place_options(topology=False)
+@click.option(
+    "--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI without a launcher. [default: the first]"
+)
 @click.option(
     "--target", default="5%", show_default=True, callback=_percent, help="Half of the 95 % interval to reach."
 )
 @click.option("--budget", default="60s", show_default=True, callback=duration, metavar="TIME", help="Stop after this.")
-@click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once. [default on labs]")
+@click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once.")
 @click.option("--load", "loads", is_flag=True, help="Attribute missing bandwidth to other traffic: write loads.")
 @json_option
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="")
@@ -66,9 +68,6 @@ def command(
     output: Path | None,
     where: Where,
     mpi: str | None,
-    placement: str | None,
-    ppn: int | None,
-    ranks: int | None,
     target: float,
     budget: float,
     one_at_a_time: bool,
@@ -79,17 +78,17 @@ def command(
     """Measure what messages cost on each level of a machine.
 
     LAUNCHER is the line that starts your jobs, without the program: mpiexec -n 64.
-    Or the job runs on a lab, or on this machine alone. A few pairs of ranks
+    Or the job runs on this machine alone. A few pairs of ranks
     represent each level of the topology: latency, overhead, stream rate, and the
     capacity that flows share on an edge. Costs and their errors are written into
     the topology; the file is replaced atomically.
     """
     where = with_bare_line(where, command_line)
-    asked = Asked(where, mpi, placement, ppn, ranks)
+    asked = Asked(where, mpi)
     with one_line_errors(), asked.job() as (job, place_topology):
         source = topology or place_topology
         read, name = _read(source, local=where.local_ranks is not None)
-        target_file = _output(output, topology, place_topology if where.lab_name is not None else None)
+        target_file = _output(output, topology, place_topology if where.elsewhere and where.elsewhere.lasts else None)
         effort = Effort(target, budget, at_once=not (one_at_a_time or job.shares_processors))
         errors.print(f"palmette calibrate: {job.description}", markup=False)
         measured, remarks = _calibrate(read, name, job, effort, loads=loads)
@@ -107,7 +106,7 @@ def command(
     for line in [*notes(measured), *remarks]:
         console.print(line, markup=False)
     console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
-    follows = f"palmette predict all --sizes 1K,64K --topology {shlex.quote(str(target_file))}"
+    follows = f"palmette plan all --predict --size 1K,64K --topology {shlex.quote(str(target_file))}"
     console.print(f"what follows: {follows}", markup=False)
 
 

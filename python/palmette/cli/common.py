@@ -15,7 +15,7 @@ from palmette.cli.printable import printable
 from palmette.files import write_text as replace_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -116,6 +116,25 @@ class OneName(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = names
+
+
+class Sectioned(click.Command):
+    """A command with so many options that some stand below headings of their own: `sections`, by parameters' names."""
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]], **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that stand in no section, and then those of each."""
+        title_of = {name: title for title, names in self.sections.items() for name in names}
+        rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{title: [] for title in self.sections}}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
+                rows[title_of.get(option.name or "", "Options")].append(record)
+        for title, records in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def sizes_option(default: str, help_text: str, metavar: str | None = None) -> Callable[[_Command], _Command]:

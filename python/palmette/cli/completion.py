@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import redirect_stderr
 
 import click
@@ -14,7 +15,7 @@ from click.shell_completion import (
     ZshComplete,
 )
 
-from palmette.cli.main import COMPLETE
+from palmette.cli.table import complete_variable
 
 BREAKS = "=:"
 """Where bash splits words for completion only (COMP_WORDBREAKS)."""
@@ -58,29 +59,32 @@ class Fish(FishComplete):
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": ZshComplete, "fish": Fish}
 
 
-def _of_shell(name: str) -> ShellComplete:
-    from palmette.cli.group import cli
-
-    return SHELLS[name](cli, {}, "palmette", COMPLETE)
-
-
-def script(shell: str) -> str:
-    """Return the completion script of a shell of SHELLS."""
-    return f"{_of_shell(shell).source().rstrip()}\n"
+def _of_shell(name: str, group: click.Command) -> ShellComplete:
+    program = group.name or ""
+    return SHELLS[name](group, {}, program, complete_variable(program))
 
 
-def complete(instruction: str) -> int:
-    """Print what a completion script asks for and return the exit status. Says nothing about mistakes on the line."""
+def script(shell: str, group: click.Command) -> str:
+    """Return a program's completion script for a shell of SHELLS."""
+    return f"{_of_shell(shell, group).source().rstrip()}\n"
+
+
+def complete(instruction: str, group: Callable[[], click.Command]) -> int:
+    """Print what a completion script asks for and return the exit status. Says nothing about mistakes on the line.
+
+    `group` imports the program's commands.
+    """
     from palmette.cli import stand_ins
 
     shell = instruction.removesuffix("_complete")
     if shell not in SHELLS:
-        click.echo(f"palmette: {COMPLETE}={instruction}: expected {'_complete, '.join(SHELLS)}_complete", err=True)
+        expected = f"{'_complete, '.join(SHELLS)}_complete"
+        click.echo(f"completion: {instruction} is no instruction; expected {expected}", err=True)
         return 2
     stand_ins.install()
     with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
         try:
-            found = _of_shell(shell).complete()
+            found = _of_shell(shell, group()).complete()
         except (Exception, SystemExit):
             return 1  # as the shell shows nothing: the command itself will say what is wrong
     click.echo(found)
@@ -98,8 +102,14 @@ It goes to, for your own account:
 EXAMPLE = "source <(palmette completion bash)"
 
 
-@click.command("completion", help=HELP, epilog=f"Example: {EXAMPLE}")
+@click.command(
+    "completion",
+    help=HELP,
+    short_help="Print the completion script of bash, zsh or fish.",
+    epilog=f"Example: {EXAMPLE}",
+)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> None:
     """Print the script; the help text is above, because it is a table."""
-    click.echo(script(shell), nl=False)
+    program = click.get_current_context().find_root().command
+    click.echo(script(shell, program), nl=False)

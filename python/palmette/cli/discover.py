@@ -10,14 +10,13 @@ from typing import Any
 
 import click
 
-from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
-from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.level_names import note_levels
+from palmette.cli.measuring_job import Asked, one_line_errors
+from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
 from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
-from palmette.mpi import install as mpi_install
 from palmette.settings_files import value_in_force
 from palmette.topology.found import DiscoverError, Found
 from palmette.topology.model import Topology
@@ -64,7 +63,7 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
     help=(
         "Find out how a cluster is wired and write it to topology.json.\n\n"
         "--from may be repeated: the fabric comes from one source, the inside of its nodes from another. "
-        "--from measurement runs a job: behind -- the line that starts your jobs, or on a lab.\n\n"
+        "--from measurement runs a job: behind -- the line that starts your jobs.\n\n"
         f"\b\nKinds of source:\n{_KINDS_HELP}"
     ),
     context_settings={"allow_interspersed_args": False},
@@ -87,7 +86,6 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
 @place_options(local=None, topology=False)
-@click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="measurement: which MPI on the lab.")
 @json_option
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="")
 def command(
@@ -96,13 +94,12 @@ def command(
     refresh: str | None,
     name: str | None,
     where: Where,
-    mpi: str | None,
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
     """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
     if refresh is not None:
-        if sources or command_line or name or where.named or mpi or where.abi:
+        if sources or command_line or name or where.named or where.abi:
             raise CliError("--refresh reads the sources that the file names; leave out all but -o and --json")
         _refresh(refresh, output, as_json)
         return
@@ -118,7 +115,7 @@ def command(
     where = with_bare_line(where, command_line)
     if where.named and (MEASUREMENT, None) not in kinds:
         raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {where.named[0]}, or say so")
-    asked = Asked(where, mpi)
+    asked = Asked(where)
     try:
         ready = {MEASUREMENT: _measure(asked)} if (MEASUREMENT, None) in kinds else {}
         topology = discover(kinds, name, ready)

@@ -16,12 +16,12 @@ NEEDED = ("pymetis", "scipy")
 """Packages that a few commands need, and palmette doesn't bring by itself."""
 
 
-def report(error: BaseException, words: Sequence[str]) -> int:
+def report(error: BaseException, words: Sequence[str], program: str = "palmette") -> int:
     """Report an internal error on standard error, write its traceback to a file, and return the exit status.
 
     Never raises: where no file can be written, the innermost frame of the traceback is printed instead.
     """
-    command = " ".join(["palmette", *words[:1]])
+    command = " ".join([program, *words[:1]])
     missing = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if missing in NEEDED:
         print(f"{command}: this needs {missing}, which isn't installed; pip install {missing}", file=sys.stderr)

@@ -1,44 +1,66 @@
-"""The click group of all commands, which imports a command's module on first use."""
+"""Groups of commands that import a command's module on first use, and how a program runs one."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from palmette.cli import main as table
 from palmette.cli.common import CliError
 from palmette.cli.meant import close, suggestion, with_suggestion
 from palmette.cli.printable import printable
+from palmette.cli.table import Table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is used."""
+    """A group of the commands of a table, each imported when it is used."""
+
+    def __init__(self, *arguments: Any, table: Table, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return list(table.COMMANDS)
+        return list(self.table.rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; None when the table doesn't hold it."""
-        if cmd_name not in table.COMMANDS:
+        row = self.table.rows.get(cmd_name)
+        if row is None:
             return None
-        return _loaded(ctx, *table.COMMANDS[cmd_name][:2])
+        command = row.load()
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{row.module}.{row.attribute} is no click command")
+        if ctx.resilient_parsing:  # completion
+            from palmette.cli.values import add_values
+
+            add_values(command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Name the default command where none is named."""
+        known = {*self.table.rows, *self.table.moved, *ctx.help_option_names}
+        if self.table.default and not set(args[:1]) & known and (args or not ctx.resilient_parsing):
+            args = [self.table.default, *args]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Take two words where they name a command."""
-        words = (args[0], args[1]) if len(args) > 1 else ("", "")
-        if words in table.UNDER:
-            return " ".join(words), _loaded(ctx, *table.UNDER[words][:2]), args[2:]
-        if args[0] not in table.COMMANDS and not args[0].startswith("-"):
-            meant = close(args[0], table.COMMANDS)
+        """Find a command; what has another name now is told."""
+        if args[0] in self.table.moved:
+            now = self.table.moved[args[0]].format(shlex.join(args[1:]))
+            raise CliError(f"'{args[0]}' has another name now; say {' '.join(now.split())}")
+        if args[0] not in self.table.rows and not args[0].startswith("-"):
+            meant = close(args[0], self.table.rows)
             raise click.UsageError(f"'{args[0]}' is no command{suggestion(meant)}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -46,77 +68,61 @@ class LazyGroup(click.Group):
         """Return the commands of the table, or the options, that begin with `incomplete`."""
         from click.shell_completion import CompletionItem
 
-        rows = table.COMMANDS.items()
-        commands = [CompletionItem(name, help=row[2]) for name, row in rows if name.startswith(incomplete)]
-        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+        rows = self.table.rows.items()
+        commands = [CompletionItem(name, help=row.help) for name, row in rows if name.startswith(incomplete)]
+        return [*commands, *self._of_default(ctx, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def _of_default(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        command = self.get_command(ctx, self.table.default)
+        if command is None:
+            return []
+        context = click.Context(command, parent=ctx, info_name=self.table.default, resilient_parsing=True)
+        if incomplete.startswith("-"):
+            return command.shell_complete(context, incomplete)
+        first = next(one for one in command.params if isinstance(one, click.Argument))
+        return first.shell_complete(context, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table."""
-        grouped = {name for names in table.GROUPS.values() for name in names}
-        ungrouped = tuple(name for name in table.COMMANDS if name not in grouped)
-        widest = max(map(len, table.COMMANDS))
-        for heading, names in {**table.GROUPS, "Others": ungrouped}.items():
-            if not names:
-                continue
+        widest = max(map(len, self.table.rows))
+        for heading, rows in self.table.headings.items():
             with formatter.section(heading):
                 # Padded: the columns of all groups stand below each other.
-                formatter.write_dl([(name.ljust(widest), table.COMMANDS[name][2]) for name in names])
+                formatter.write_dl([(name.ljust(widest), row.help) for name, row in rows.items()])
 
 
-class WithSubcommands(click.Command):
-    """A command of one word that commands of two words begin with: its help lists them."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, and below them the commands of two words."""
-        super().format_options(ctx, formatter)
-        rows = [
-            (words[1], row[2]) for words, row in table.UNDER.items() if words[0] == (ctx.info_name or "").split()[0]
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
-def _loaded(ctx: click.Context, module: str, attribute: str) -> click.Command:
-    command = table.loaded(module, attribute)
-    if not isinstance(command, click.Command):
-        raise TypeError(f"{module}.{attribute} is no click command")
-    if ctx.resilient_parsing:  # completion
-        from palmette.cli.values import add_values
-
-        add_values(command)
-    return command
-
-
-@click.group(
-    cls=LazyGroup,
-    epilog="Example: palmette run --topology topology.json --report mpiexec -n 64 ./app",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-)
-@click.version_option(package_name="palmette", prog_name="palmette")
-def cli() -> None:
-    """Faster collectives for the MPI programs that you have.
-
-    Palmette finds out how a cluster is wired, plans each collective to fit it, and runs the plan under a program that
-    nobody recompiles: palmette run mpiexec -n 64 ./app
-
-    Exit status: 0 success, 1 a negative result, 2 bad input, 70 a fault of palmette's own, 130 interrupted; `run` ends
-    with the program's. docs/reference/command-line.md has the table.
-    """
+def contexts(
+    command: click.Command, parent: click.Context | None = None, name: str | None = None
+) -> Iterator[click.Context]:
+    """Yield a context of a program, and of all commands below it; imports them."""
+    context = click.Context(command, info_name=name or command.name, parent=parent, **command.context_settings)
+    yield context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from contexts(below, context, name)
 
 
 _WITHOUT_WORDS: tuple[type, ...] = tuple(filter(None, (getattr(click.exceptions, "NoArgsIsHelpError", None),)))
 """What click from 8.2 on raises for a group without a command; click 8.1 prints the help by itself, status 0."""
 
 
-def run_group(words: Sequence[str]) -> int:
-    """Run a command line and return the exit status: 2 for bad input, reported in one line on standard error."""
+def run_group(cli: click.Command, words: Sequence[str]) -> int:
+    """Run a program's command line and return the exit status: 2 for bad input, reported in one line on standard
+    error.
+    """
+    name = cli.name or "palmette"
     try:
-        status = cli.main(args=list(words), prog_name="palmette", standalone_mode=False, obj=list(words))
+        status = cli.main(args=list(words), prog_name=name, standalone_mode=False, obj=list(words))
     except click.UsageError as error:
         if error.ctx is not None and isinstance(error, _WITHOUT_WORDS):
             click.echo(error.ctx.get_help())  # nothing was asked, so nothing is wrong but the status
             return 2
-        path = error.ctx.command_path if error.ctx is not None else "palmette"
+        path = error.ctx.command_path if error.ctx is not None else name
+        if moved := _moved(error):
+            click.echo(f"{path}: {moved}", err=True)
+            return 2
         message = printable(with_suggestion(" ".join(error.format_message().split())))
         click.echo(f"{path}: {message.rstrip('.')}; `{path} --help` lists what it takes", err=True)
         return 2
@@ -134,3 +140,30 @@ def run_group(words: Sequence[str]) -> int:
             return 0
         raise
     return status if isinstance(status, int) else 0
+
+
+LAB_OPTIONS = {
+    **dict.fromkeys(("bench collectives", "bench pattern", "bench compose", "bench app"), "palmette-lab bench"),
+    "tune": "palmette-lab tune",
+    "calibrate": "palmette-lab calibrate",
+    "discover": "palmette-lab discover",
+}
+"""Commands that took a lab once, and which of palmette-lab's does now."""
+OF_LABS = ("--lab", "--spine-delay", "--placement", "--ppn", "--ranks", "--set", "--rival", "--traffic",
+           "--floor", "--pass-through", "--side-by-side", "--write-load", "--repeat", "--no-preload",
+           "--fail-if-missed", "--fail-if-any-slower")  # fmt: skip
+
+
+def _moved(error: click.UsageError) -> str:
+    """Return where an option is now that a command had once, else nothing."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return ""
+    words = error.ctx.command_path.removeprefix("palmette ")
+    name = error.option_name
+    if words in LAB_OPTIONS and name in OF_LABS:
+        return f"{name} is an option of {LAB_OPTIONS[words]} now"
+    if words == "bench collectives" and name == "--compare":
+        return "--compare has another name now: palmette bench report RUN1 RUN2"
+    if words == "report" and name in ("--store", "--speedups"):
+        return f"{name} is for stored runs of palmette bench: palmette bench report"
+    return ""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, OneName, Whole
+from palmette.cli.common import CliError, Whole
 from palmette.cli.level_names import levels_of, note_levels
 from palmette.plan.choice import Chosen
 from palmette.units import plural, text_width
@@ -30,19 +30,6 @@ ppn_option = click.option(
     "--ppn", type=Whole(1), metavar="N", help="Places a host, where the topology has hosts only. [default: 1]"
 )
 root_option = click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
-algorithm_option = click.option(
-    "--algorithm", metavar="NAME[:KEY=VALUE,...]", help="Default: what the decision table chooses."
-)
-size_option = click.option(
-    "--size",
-    "--sizes",
-    "size",
-    cls=OneName,
-    default="1K",
-    show_default=True,
-    metavar="BYTES",
-    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector.",
-)
 ordered_option = click.option(
     "--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks."
 )
@@ -68,13 +55,6 @@ def planned_as(name: str) -> str:
     if blocking in planned or blocking in OTHER_FORMS:
         raise CliError(f"'{name}' has the plans of {blocking}; ask for {blocking}")
     raise CliError(f"'{name}' is no collective; there are {', '.join([*planned, *OTHER_FORMS])}")
-
-
-def collective_argument(function: Command) -> Command:
-    """Add the argument COLLECTIVE: the name of one that plans are made for, or of another form of it."""
-    return click.argument("collective", metavar="COLLECTIVE", callback=lambda _context, _param, name: planned_as(name))(
-        function
-    )
 
 
 def placement_option(help_text: str = PLACEMENT_FORMS) -> Callable[[Command], Command]:

@@ -92,8 +92,8 @@ def _run(command_line: tuple[str, ...], **values: Any) -> None:
 
 def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
     from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, Variant
-    from palmette.cli.bench import one_line_errors
     from palmette.cli.bench_app import compare, given_input
+    from palmette.cli.place_errors import one_line_errors
 
     told = [
         f"--{name.replace('_', '-')}"

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
+from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.bench import one_line_errors
-from palmette.cli.bench_place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import duration
+from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
+from palmette.cli.place_errors import one_line_errors
 from palmette.cli.progress import Working
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
@@ -63,11 +63,8 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 @click.option(
     "--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10m; 30s at least."
 )
-@click.option("--placement", "placements", help="Placements on a lab. [default: block,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options(local=2)
-@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all slots]")
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--candidates", type=Whole(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most.")
 @click.option(
@@ -88,11 +85,8 @@ def command(
     words: tuple[str, ...],
     sizes: str,
     budget: float,
-    placements: str | None,
     mpis: str | None,
     where: Where,
-    ppn: int | None,
-    ranks: int | None,
     root: int,
     candidates: int,
     table: Path | None,
@@ -104,20 +98,20 @@ def command(
 ) -> None:
     """Find the fastest algorithms here, and write them as a decision table.
 
-    COLLECTIVES are separated by commas (default: all). Where: a lab, local ranks, or behind -- the launcher line that
+    COLLECTIVES are separated by commas (default: all). Where: local ranks, or behind -- the launcher line that
     you would write before a program: its ranks are tuned. The model preselects candidates, measurements decide, within
     the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/method/tuning.md describes the
     procedure.
     """
     functions, bare = _split(words)
-    where = with_bare_line(where, tuple(bare)).completed(None)
+    where = with_bare_line(where, tuple(bare)).checked()
     base = table if table is not None else output if output.is_file() else None
     with _tune_errors():
         cells = cells_of(functions, parse_sizes(split(sizes)), root)
         if where.topology is not None:
             load(where.topology)
         if where.line:
-            where.refuse_with_line({"--mpi": mpis, "--placement": placements, "--ppn": ppn, "--ranks": ranks})
+            where.refuse_with_line({"--mpi": mpis})
             sites: list[Site] = [LineSite(where.line, where.topology, where.abi)]
             _tune(
                 sites,
@@ -133,11 +127,9 @@ def command(
             )
             return
         local = where.is_local()
-        if local and placements:
-            raise CliError("--placement has no meaning for local ranks, which share one host; leave it out")
         with where.place(local=local) as place:
-            forms = split_placements(placements or ("block" if local else "block,random:1"))
-            sites = _sites(place, installations.chosen(mpis), forms, ppn, ranks)
+            forms = where.placements("block,random:1")
+            sites = _sites(place, installations.chosen(mpis), forms, where.ppn, where.ranks)
             _tune(
                 sites,
                 cells,

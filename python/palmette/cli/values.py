@@ -12,7 +12,6 @@ from functools import partial
 import click
 from click.shell_completion import CompletionItem
 
-from palmette.cli.main import UNDER
 from palmette.cli.run_mistakes import LAUNCHERS
 from palmette.mpi.abi import ABIS
 from palmette.mpi.install import NAMES as MPIS
@@ -54,9 +53,8 @@ def _listed(names: Iterable[str], incomplete: str) -> Items:
     return [CompletionItem(f"{before}{comma}{item.value}") for item in _starting(names, last)]
 
 
-def _collectives(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
-    second_words = (second for first, second in UNDER if first == context.info_name)
-    return [*_starting(second_words, incomplete), *_listed(("all", *_collective_names()), incomplete)]
+def _collectives(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
+    return _listed(("all", *_collective_names()), incomplete)
 
 
 def _mpis(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
@@ -85,13 +83,6 @@ def _forced(_context: click.Context, _parameter: click.Parameter, incomplete: st
     return _starting((f"{row.collective}={row.name}" for row in _core.algorithms()), incomplete)
 
 
-def _labs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    from palmette.lab.state import known_labs
-
-    of_lab = parameter.name in ("lab", "lab_name") or (context.parent is not None and context.parent.info_name == "lab")
-    return _starting(known_labs() if of_lab else (), incomplete)
-
-
 def _command_line(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     """A launcher that is installed, or a file: programs and their input."""
     # Files first: in bash they are what is completed where no name begins so.
@@ -102,7 +93,6 @@ def _command_line(context: click.Context, parameter: click.Parameter, incomplete
 
 BY_NAME: dict[str, Completer] = {
     "abi": _one_of(*ABIS),
-    "algorithm": _algorithms,
     "algorithms": _algorithms,
     "argv": _command_line,
     "collective": _collective,
@@ -111,16 +101,13 @@ BY_NAME: dict[str, Completer] = {
     "compositions": _compositions,
     "file": _files,
     "force": _forced,
-    "lab": _labs,
-    "lab_name": _labs,
     "mpi": _mpis,
     "mpis": _mpis,
-    "name": _labs,
     "patterns": _one_of("rail", "fan", "dense", "self", "pair:", "matrix:"),
     "placement": _placements,
-    "placements": _placements,
     "report": _command_line,
     "run": _files,
+    "runs": _files,
     "what": _compositions,
     "words": _collectives,
 }

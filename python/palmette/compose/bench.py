@@ -17,9 +17,9 @@ from palmette.compose.composition import Composition, named
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring, outer_traffic
 from palmette.compose.text import stages_json
-from palmette.lab.running import TIMED_OUT
 from palmette.measure.job_output import error_line
 from palmette.measure.places import Place, read_topology
+from palmette.measure.running import TIMED_OUT
 from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
 from palmette.mpi.abi import Abi, measuring_program, preload_library
 from palmette.mpi.install import Installation

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core, settings, settings_files
-from palmette.lab.errors import LabError
-from palmette.lab.helpers import helper
-from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
 from palmette.mpi.elf import defines
 from palmette.mpi.errors import RunError
@@ -28,15 +25,6 @@ from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.run.sharp import find_sharp
 from palmette.topology.file import TopologyError, load
 from palmette.units import plural
-
-_LAB_HELPERS = (
-    "palmette-lab-keeper",
-    "palmette-lab-enter",
-    "palmette-lab-rsh",
-    "palmette-lab-delay-switch",
-    "palmette-lab-userns",
-    "libpalmette_yield_sleep.so",
-)
 
 
 @dataclass(frozen=True)
@@ -147,7 +135,6 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
             Check("single copy", *single_copy()),
             Check("XPMEM", *xpmem()),
             _sharp(in_force),
-            _lab(),
         ],
         devices=[Check(*line) for line in sentences(found)],
         found_devices=found,
@@ -265,18 +252,6 @@ def _sharp(environment: Mapping[str, str]) -> Check:
 def _has_switches(node: Mapping[str, Any]) -> bool:
     here = any(one.get("kind") == "sharp" for one in node.get("aggregators", []))
     return here or any(_has_switches(child) for child in node.get("children", []))
-
-
-def _lab() -> Check:
-    try:
-        for name in _LAB_HELPERS:
-            helper(name)
-        found = way()
-    except LabError as error:
-        return Check("lab", False, str(error))
-    if found == "root":
-        return Check("lab", True, "as root")
-    return Check("lab", True, "in a user namespace, for as long as one command takes; `palmette lab up` needs root")
 
 
 def _mistakes(environment: Mapping[str, str], in_force: Mapping[str, str]) -> list[str]:

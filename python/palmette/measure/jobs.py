@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palmette.lab.running import terminations_raised
 from palmette.measure.errors import CalibrateError
 from palmette.measure.lines import Line
 from palmette.measure.places import LocalPlace, Place
+from palmette.measure.running import terminations_raised
 from palmette.measure.session import Session
 from palmette.mpi.abi import Abi, measuring_program
 from palmette.mpi.install import Installation

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.lab.running import TIMED_OUT, run_to_end
 from palmette.measure.errors import BenchError
 from palmette.measure.job_output import Output, error_line, read_into
+from palmette.measure.running import TIMED_OUT, run_to_end
 from palmette.measure.session import mpi_name
 from palmette.mpi.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
 from palmette.mpi.errors import RunError
@@ -117,6 +117,8 @@ class Line:
 
 class LinePlace:
     """Ranks where a launcher's line puts them: a place of `palmette bench` on a real cluster."""
+
+    links = None
 
     def __init__(self, words: Sequence[str], topology: Path | None = None, abi: str | None = None) -> None:
         self.line = Line.read(words, abi)

@@ -1,18 +1,16 @@
-"""Where a benchmark runs: on a lab, or as local ranks."""
+"""Where a benchmark runs, and local ranks as one such place; lines.py has launcher lines."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from palmette.lab import Lab
-from palmette.lab import state as lab_state
-from palmette.lab.running import run_to_end
 from palmette.measure.errors import BenchError
+from palmette.measure.links import Links
+from palmette.measure.running import run_to_end
 from palmette.mpi import launch
 from palmette.mpi.abi import measuring_program
 from palmette.mpi.install import Installation
@@ -57,6 +55,11 @@ class Place(Protocol):
         """Whether there is a core for each rank, so that ranks may spin while they wait."""
         ...
 
+    @property
+    def links(self) -> Links | None:
+        """The counters of its links, and what can load them; None where they can't be read."""
+        ...
+
     def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
         """Return the host of each rank."""
         ...
@@ -79,60 +82,11 @@ class Place(Protocol):
         ...
 
 
-class LabPlace:
-    """An emulated cluster that is up."""
-
-    mpi: Installation | None = None
-    folder: Path | None = None
-    clock = "shared"
-    spins = False
-
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
-
-    @property
-    def description(self) -> str:
-        delay = self.lab.state.spine_delay_s
-        limits = f" ({'; '.join(self.lab.state.limits)})" if self.lab.state.limits else ""
-        return f"lab {self.lab.state.spec}" + (f", spine delay {delay * 1e3:g} ms" if delay else "") + limits
-
-    @property
-    def options(self) -> list[str]:
-        delay = self.lab.state.spine_delay_s
-        return ["--lab", self.lab.state.spec, *(["--spine-delay", f"{delay * 1e3:g}ms"] if delay else [])]
-
-    @property
-    def topology_path(self) -> Path:
-        return self.lab.topology_path
-
-    def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
-        """Return the host of each rank. Raises PlacementError."""
-        return self.lab.place(placement, ppn=ppn, ranks=ranks)
-
-    def run(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float,
-        stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-        """Run `argv` on the lab. Raises LabError."""
-        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True, stdin=stdin)
-
-    def command(
-        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
-    ) -> list[str]:
-        """Return the command line that runs `argv` on the lab. Raises LabError."""
-        return self.lab.command(mpi, hosts, argv, env)
-
-    @contextmanager
-    def unlimited(self) -> Iterator[None]:
-        """Take the rates off for a while."""
-        with self.lab.unlimited():
-            yield
-
-
 class LocalPlace:
     """Ranks on this machine alone; there is nothing to place and no link."""
 
     topology_path = None
+    links = None
     mpi: Installation | None = None
     folder: Path | None = None
     clock = "shared"
@@ -206,12 +160,6 @@ _YIELDING: dict[str, dict[str, str]] = {
     "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
 }
 """On an oversubscribed node, polling without yielding measures the scheduler."""
-
-
-def free_lab_name(wanted: str) -> str:
-    """Return `wanted`, or a name made of it where a lab of that name is up."""
-    found = lab_state.read_state(lab_state.lab_directory(wanted))
-    return f"{wanted}-{os.getpid()}" if found is not None and found.is_alive() else wanted
 
 
 def program(abi: str) -> Path:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-from palmette.lab.running import end_run
 from palmette.measure.errors import CalibrateError
 from palmette.measure.job_output import refuses_root
+from palmette.measure.running import end_run
 
 START_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 60.0

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from palmette import _core
-from palmette.lab.running import TIMED_OUT
 from palmette.measure.job_output import error_line
 from palmette.measure.lines import LinePlace
 from palmette.measure.places import Place, read_topology
+from palmette.measure.running import TIMED_OUT
 from palmette.mpi.abi import Abi, measuring_program
 from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError

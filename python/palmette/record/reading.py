@@ -42,7 +42,7 @@ class Process:
     synced: list[_core.ClockSync] = field(default_factory=list)
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
-    """By `palmette simulate`: all clocks are one."""
+    """By `palmette-lab simulate`: all clocks are one."""
     boot_id: str = ""
     """Of the machine that its node is, or is emulated on."""
 

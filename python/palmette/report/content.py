@@ -277,7 +277,7 @@ def command_line(run: Run) -> str:
     settings = run.settings
     if settings.get("command"):
         return str(settings["command"])
-    words = ["palmette", "bench", *filter(None, [",".join(settings["collectives"])])]
+    words = list(filter(None, [",".join(settings["collectives"])]))
     words += ["--set", settings["named_set"]] if settings.get("named_set") else []
     words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]
     place = list(settings.get("place", []))
@@ -308,7 +308,15 @@ def command_line(run: Run) -> str:
     words += ["--floor"] if settings.get("floor") else []
     words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
-    return shlex.join([*words, *line])
+    program = "palmette-lab" if _OF_LABS & {*words} else "palmette"
+    return shlex.join([program, "bench", *words, *line])
+
+
+_OF_LABS = {
+    *("--lab", "--set", "--placement", "--ppn", "--ranks", "--repeat", "--rival", "--traffic", "--floor"),
+    *("--pass-through", "--no-preload"),
+}
+"""What palmette-lab's command takes besides."""
 
 
 def _variant(variant: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
-from palmette.bench.sets import outcomes_of
+from palmette.bench.targets import Outcome
 from palmette.bench.text import hidden_text, mpi_text, name_text, ratio_text, size_text, spread_text, time_text
 from palmette.draw.templates import environment
 from palmette.files import write_text
@@ -26,16 +26,16 @@ _FOLDER = Path(__file__).parent
 STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
 
 
-def write_page(path: Path, run: Run, rows: Sequence[Row]) -> None:
+def write_page(path: Path, run: Run, rows: Sequence[Row], outcomes: Sequence[Outcome] = ()) -> None:
     """Write the page to `path`; its folder is made. Raises BenchError when that can't be done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(run, rows))
+        write_text(path, render(run, rows, outcomes))
     except OSError as error:
         raise BenchError(f"can't write {path}: {error.strerror}; choose another file") from None
 
 
-def render(run: Run, rows: Sequence[Row]) -> str:
+def render(run: Run, rows: Sequence[Row], outcomes: Sequence[Outcome] = ()) -> str:
     """Return the page as HTML. It needs no other file and no network."""
     templates = environment(_FOLDER)
     templates.filters.update(time=time_text, size=size_text)
@@ -63,7 +63,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
             for name, charts in content.panels(rows)
         ],
         tables=by_series,
-        comparisons=comparisons(run, outcomes_of(run)),
+        comparisons=comparisons(run, outcomes),
         loaded=loaded(run, rows),
         hidden=any(hidden_text(row) for row in rows),
         choices=content.choices(measured),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palmette.bench.settings import SLEEP_WINDOW_US, SPIN_WINDOW_US
-from palmette.lab.running import TIMED_OUT
 from palmette.measure.job_output import error_line, watched
+from palmette.measure.running import TIMED_OUT
 from palmette.tune.errors import TuneError
 from palmette.tune.places import Site
 from palmette.tune.results import MPI, TABLE, Cell, Output, read_output

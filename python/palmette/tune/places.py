@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from palmette.lab.running import run_to_end
 from palmette.measure.lines import AS_LAUNCHED, Line
 from palmette.measure.places import Place
+from palmette.measure.running import run_to_end
 from palmette.mpi.abi import measuring_program, preload_library
 from palmette.mpi.install import Installation
 from palmette.run.preload import NAME as LD_PRELOAD

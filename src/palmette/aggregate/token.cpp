@@ -54,7 +54,7 @@ Token read_token(const std::string& path) {
     Grant grant;
     if (colon == std::string_view::npos || !grant.read(line.substr(0, colon)) ||
         !from_hex(line.substr(colon + 1), token.key))
-        base::fail(path, ": no token; palmette aggregator token makes one");
+        base::fail(path, ": no token; palmette-aggregator token makes one");
     token.text = line.substr(0, colon);
     return token;
 }
@@ -62,7 +62,7 @@ Token read_token(const std::string& path) {
 std::string read_site_key(const std::string& path) {
     std::string key(base::trim(read_secret(path)));
     if (key.size() < least_key_bytes)
-        base::fail(path, ": ", key.size(), " bytes are too short for a key; palmette aggregator token --new-key ", path,
+        base::fail(path, ": ", key.size(), " bytes are too short for a key; palmette-aggregator token --new-key ", path,
                    " makes one");
     return key;
 }

@@ -31,7 +31,7 @@ inline constexpr std::size_t most_token_bytes = 128;
 /// HMAC of the grant's text with the site's key.
 Digest token_key(std::string_view site_key, std::string_view text) noexcept;
 
-/// The token in a file that `palmette aggregator token` wrote: "text:key in hexadecimal digits". Throws base::Error,
+/// The token in a file that `palmette-aggregator token` wrote: "text:key in hexadecimal digits". Throws base::Error,
 /// also where others may read the file.
 Token read_token(const std::string& path);
 

@@ -219,7 +219,7 @@ static void run_background(MPI_Comm comm, size_t bytes, int alone_rounds) {
     free(recv);
 }
 
-/* --- the command line, made by `palmette simulate` --- */
+/* --- the command line, made by `palmette-lab simulate` --- */
 
 static struct end_cost read_cost(const char *text) {
     struct end_cost cost = {0, 0};
@@ -276,10 +276,10 @@ static struct options read_options(int argc, char **argv) {
         else if (strcmp(name, "--eager") == 0)
             o.costs.eager_bytes = strtoul(value, NULL, 10);
         else
-            stop("'%s': no such option; `palmette simulate` runs this program", name);
+            stop("'%s': no such option; `palmette-lab simulate` runs this program", name);
     }
     if (!o.alone_rounds && (!o.collective || !o.size_count))
-        stop("no collective and sizes; `palmette simulate` runs this program");
+        stop("no collective and sizes; `palmette-lab simulate` runs this program");
     return o;
 }
 

@@ -1,4 +1,4 @@
-"""`palmette aggregator`: keys and tokens, the daemon as a program, its status, its unit for systemd."""
+"""`palmette-aggregator`: keys and tokens, the daemon as a program, its status, its unit for systemd."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from palmette.aggregator import status, token
-from palmette.lab import LabError
-from palmette.lab.helpers import helper
+from palmette_lab.lab import LabError
+from palmette_lab.lab.helpers import helper
 
 Call = Callable[..., Any]
 DEADLINE_S = 20
@@ -68,10 +68,10 @@ def test_tokens_are_those_that_the_daemon_derives() -> None:
     assert made == f"{grant}:c005a7d4f51521827c66373d527cfdee57788731c11f4080ba1d4b5bdb4e8fa8"
 
 
-def test_a_key_and_a_token_are_files_of_their_owner_alone(folder: Path, palmette: Call) -> None:
+def test_a_key_and_a_token_are_files_of_their_owner_alone(folder: Path, palmette_aggregator: Call) -> None:
     key, made = folder / "site.key", folder / "alice.token"
-    assert palmette("aggregator", "token", "--new-key", str(key)).status == 0
-    done = palmette("aggregator", "token", "--key", str(key), "--uid", "7", "--groups", "3", "-o", str(made))
+    assert palmette_aggregator("token", "--new-key", str(key)).status == 0
+    done = palmette_aggregator("token", "--key", str(key), "--uid", "7", "--groups", "3", "-o", str(made))
     assert (done.status, done.out) == (0, f"wrote {made}\n")
     assert [path.stat().st_mode & 0o777 for path in (key, made)] == [0o600, 0o600]
     assert re.fullmatch(r"palmette-token-1,7,[0-9]+,3:[0-9a-f]{64}\n", made.read_text())
@@ -80,40 +80,42 @@ def test_a_key_and_a_token_are_files_of_their_owner_alone(folder: Path, palmette
 @pytest.mark.parametrize(
     ("text", "mode", "reason"), [("k" * 40, 0o644, "others may read it"), ("short", 0o600, "5 bytes are too short")]
 )
-def test_an_unfit_key_is_refused_in_one_line(folder: Path, palmette: Call, text: str, mode: int, reason: str) -> None:
+def test_an_unfit_key_is_refused_in_one_line(
+    folder: Path, palmette_aggregator: Call, text: str, mode: int, reason: str
+) -> None:
     key = folder / "site.key"
     key.write_text(text)
     key.chmod(mode)
-    done = palmette("aggregator", "token", "--key", str(key))
+    done = palmette_aggregator("token", "--key", str(key))
     assert done.status == 2
     assert done.err.count("\n") == 1
     assert reason in done.err
 
 
-def test_a_key_is_never_overwritten(key: Path, palmette: Call) -> None:
+def test_a_key_is_never_overwritten(key: Path, palmette_aggregator: Call) -> None:
     before = key.read_text()
-    done = palmette("aggregator", "token", "--new-key", str(key))
+    done = palmette_aggregator("token", "--new-key", str(key))
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert key.read_text() == before
 
 
-def test_the_status_of_a_daemon_is_read(daemon: Path, palmette: Call) -> None:
-    shown = palmette("aggregator", "status", str(daemon))
+def test_the_status_of_a_daemon_is_read(daemon: Path, palmette_aggregator: Call) -> None:
+    shown = palmette_aggregator("status", str(daemon))
     assert shown.status == 0, shown.err
     assert shown.out.startswith("daemon leaf0 on 127.0.0.1:")
     assert "refused: none" in shown.out
     assert max(map(len, shown.out.splitlines())) <= 80
-    told = json.loads(palmette("aggregator", "status", str(daemon), "--json").out)
+    told = json.loads(palmette_aggregator("status", str(daemon), "--json").out)
     assert (told["name"], told["limits"]["profile"], told["groups"]) == ("leaf0", "open", [])
 
 
-def test_metrics_are_prometheus_text(daemon: Path, palmette: Call) -> None:
-    host, _, port = json.loads(palmette("aggregator", "status", str(daemon), "--json").out)["address"].rpartition(":")
+def test_metrics_are_prometheus_text(daemon: Path, palmette_aggregator: Call) -> None:
+    host, _, port = json.loads(palmette_aggregator("status", str(daemon), "--json").out)["address"].rpartition(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 64)
         while connection.recv(4096):
             pass
-    lines = palmette("aggregator", "status", str(daemon), "--metrics").out.splitlines()
+    lines = palmette_aggregator("status", str(daemon), "--metrics").out.splitlines()
     sample = re.compile(r'palmette_aggregator_[a-z_]+(\{[a-z]+="[a-z_0-9]+"\})? [0-9.e+-]+')
     assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines), lines
     assert 'palmette_aggregator_refused_total{reason="damaged"} 1' in lines
@@ -130,9 +132,9 @@ def test_a_group_that_waits_is_told() -> None:
     assert "waits for 2 members, the first is 5" in told
 
 
-def test_what_is_no_daemon_is_told_in_one_line(folder: Path, palmette: Call) -> None:
+def test_what_is_no_daemon_is_told_in_one_line(folder: Path, palmette_aggregator: Call) -> None:
     for path in (folder / "nothing.sock", folder):
-        done = palmette("aggregator", "status", str(path))
+        done = palmette_aggregator("status", str(path))
         assert (done.status, done.err.count("\n")) == (2, 1)
 
 
@@ -224,7 +226,7 @@ def test_systemd_reads_the_unit(root: Path, folder: Path) -> None:
         pytest.skip("no systemd-analyze here")
     unit = folder / "palmette-aggregator.service"
     text = (root / "packaging/systemd/palmette-aggregator.service").read_text()
-    unit.write_text(text.replace("/usr/bin/palmette", "/bin/true"))
+    unit.write_text(text.replace("/usr/bin/palmette-aggregator", "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "palmette-aggregator" in line]
     assert not said, said

@@ -14,13 +14,13 @@ from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
 from palmette.bench.store import open_store
 from palmette.bench.text import summary_lines
-from palmette.lab import Lab
 from palmette.measure.errors import BenchError
 from palmette.measure.lines import Line
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
 from palmette.report.content import command_line
 from palmette.topology.file import load
+from palmette_lab.lab import Lab
 
 Palmette = Callable[..., Any]
 QUICK = ("--sizes", "64", "--seconds", "0", "--min-iterations", "3", "--max-iterations", "3")
@@ -91,9 +91,9 @@ def test_srun_needs_the_abi_and_passes_the_preload(palmette: Palmette, srun: Pat
 
 
 @pytest.mark.mpi
-def test_without_preload_nothing_of_palmette_is_in_the_ranks(palmette: Palmette) -> None:
+def test_without_preload_nothing_of_palmette_is_in_the_ranks(palmette_lab: Palmette) -> None:
     mpiexec = found("mpich").mpiexec
-    result = palmette("bench", "bcast", *QUICK, "--no-preload", "--json", "--", mpiexec, "-n", "2")
+    result = palmette_lab("bench", "bcast", *QUICK, "--no-preload", "--json", "--", mpiexec, "-n", "2")
     assert result.status == 0, result.err
     with open_store(Path("runs.sqlite"), create=False) as store:
         assert store.load("last").jobs[0].palmette_ranks == 0
@@ -102,7 +102,7 @@ def test_without_preload_nothing_of_palmette_is_in_the_ranks(palmette: Palmette)
 @pytest.mark.mpi
 @pytest.mark.root
 def test_hosts_of_a_cluster_are_found_and_have_clocks_of_their_own(
-    palmette: Palmette, make_lab: Callable[[str, str], Lab], tmp_path: Path
+    palmette_lab: Palmette, make_lab: Callable[[str, str], Lab], tmp_path: Path
 ) -> None:
     lab = make_lab("2leaf@100Mbit/s:1node@100Mbit/s:1core", "launched")
     words = lab.command("mpich", ["h0", "h1"], ["./app"])
@@ -113,7 +113,7 @@ def test_hosts_of_a_cluster_are_found_and_have_clocks_of_their_own(
         f'exec {shlex.join(words[: agent + 2])} "$@"',
     )
     line = (launcher, "-hosts", "h0,h1", "-n", "2", "-genv", "FI_PROVIDER", "tcp", "-genv", "FI_TCP_IFACE", "eth0")
-    told = palmette("bench", "bcast", *QUICK, "--topology", lab.topology_path, "--json", "--", *line)
+    told = palmette_lab("bench", "bcast", *QUICK, "--topology", lab.topology_path, "--json", "--", *line)
     assert told.status == 0, told.err
     found_cells = json.loads(told.out)
     assert found_cells["settings"]["clock"] == "barrier"
@@ -121,11 +121,13 @@ def test_hosts_of_a_cluster_are_found_and_have_clocks_of_their_own(
     assert found_cells["cells"][0]["bound_s"] > 0
     assert not found_cells["cells"][0]["trusted"], "times from a barrier on are too low for a bound"
     assert found_cells["cells"][0]["algorithm"], "the preload's report came back"
-    text = palmette("bench", "bcast", *QUICK, "--topology", lab.topology_path, "--", *line).out
+    text = palmette_lab("bench", "bcast", *QUICK, "--topology", lab.topology_path, "--", *line).out
     assert "Hosts have clocks of their own" in text
     assert load(lab.topology_path).machine.tree.hosts()
-    unknown = palmette("bench", "bcast", *QUICK, "--topology", _other(tmp_path), "--", *line)
-    assert (unknown.status, unknown.err.splitlines()[-1].startswith("palmette bench: ")) == (2, True), unknown.err
+    unknown = palmette_lab("bench", "bcast", *QUICK, "--topology", _other(tmp_path), "--", *line)
+    assert (unknown.status, unknown.err.splitlines()[-1].startswith("palmette-lab bench collectives: ")) == (2, True), (
+        unknown.err
+    )
 
 
 def _other(folder: Path) -> Path:
@@ -154,12 +156,13 @@ def test_other_measuring_commands_take_the_line_in_the_same_way(palmette: Palmet
     assert (calibrated.status, "of rank 0 is not in" in calibrated.err) == (2, True), calibrated.err
 
 
-@pytest.mark.parametrize("command", ["calibrate", "discover", "tune", "bench", "bench pattern", "bench compose"])
-def test_the_usage_shows_the_line_and_one_option_for_labs(palmette: Palmette, command: str) -> None:
-    text = palmette(*command.split(), "--help").out
+@pytest.mark.parametrize(
+    "command", ["calibrate", "discover", "tune", "bench collectives", "bench pattern", "bench compose"]
+)
+def test_the_usage_shows_the_line_and_one_option_for_labs(palmette_lab: Palmette, command: str) -> None:
+    text = palmette_lab(*command.split(), "--help").out
     assert "[-- LAUNCHER...]" in " ".join(text[: text.index("\n\n")].split())
     assert "--lab NAME|SPEC" in text
-    assert "--lab-name" not in text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -176,10 +179,10 @@ def test_the_usage_shows_the_line_and_one_option_for_labs(palmette: Palmette, co
         (("gather", "-n", "2", "--topology", "t.json"), "--topology belongs to a launcher line"),
     ],
 )
-def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, arguments: tuple[str, ...], message: str) -> None:
-    result = palmette("bench", *arguments)
+def test_bad_input_gets_one_line_and_status_2(palmette_lab: Palmette, arguments: tuple[str, ...], message: str) -> None:
+    result = palmette_lab("bench", *arguments)
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith("palmette bench: ")
+    assert result.err.startswith("palmette-lab bench collectives: ")
     assert message in result.err
 
 

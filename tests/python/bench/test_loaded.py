@@ -19,14 +19,15 @@ from palmette.bench.results import EdgeLoad, Run
 from palmette.bench.runner import measure
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
-from palmette.bench.traffic import Background, Snapshot, Traffic, background, hosts_of_processes
-from palmette.lab import Lab
-from palmette.lab.spec import read_spec
 from palmette.measure.errors import BenchError
-from palmette.measure.places import LabPlace, LocalPlace, program
+from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
 from palmette.report.page import render
 from palmette.topology import file as topology_file
+from palmette_lab.lab import Lab
+from palmette_lab.lab.spec import read_spec
+from palmette_lab.place import LabPlace
+from palmette_lab.traffic import Background, Snapshot, Traffic, background, hosts_of_processes
 
 MakeRun = Callable[..., Run]
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
@@ -136,8 +137,8 @@ def test_local_ranks_have_no_links_to_fill(tmp_path: Path) -> None:
         measure(settings, LocalPlace(2, tmp_path))
 
 
-def test_a_load_without_traffic_is_refused(palmette: Callable[..., Any], tmp_path: Path) -> None:
-    result = palmette(
+def test_a_load_without_traffic_is_refused(palmette_lab: Callable[..., Any], tmp_path: Path) -> None:
+    result = palmette_lab(
         "bench", "gather", "-n", "2", "--write-load", tmp_path / "load.json", "--store", tmp_path / "r.sqlite"
     )
     assert result.status == 2

@@ -16,10 +16,10 @@ from palmette.bench.loaded_bounds import count_own_bytes, planned_bytes, set_loa
 from palmette.bench.results import Cell, Limit, OwnBytes, OwnTraffic, Run
 from palmette.bench.targets import Target, outcomes
 from palmette.bench.text import summary_lines
-from palmette.lab import Lab
-from palmette.lab.link_log import LinkLog
-from palmette.lab.spec import PAYLOAD_SHARE, read_spec
+from palmette.measure.links import LinkLog
 from palmette.topology.model import Topology
+from palmette_lab.lab import Lab
+from palmette_lab.lab.spec import PAYLOAD_SHARE, read_spec
 
 MakeRun = Callable[..., Run]
 KB = 1000 / PAYLOAD_SHARE

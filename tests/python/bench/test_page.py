@@ -139,6 +139,6 @@ def test_the_page_tells_the_command_that_measures_the_same_again(made_run: MakeR
     run = made_run(mpis=("mpich",), sizes=(64, 16384))
     run.settings |= {"repeat": 3, "env": {"A": "b c"}, "floor": True}
     assert command_line(run) == (
-        "palmette bench gather,allgather --sizes 64,16K --mpi mpich --lab 3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
-        " --placement block,random:1 --repeat 3 --env 'A=b c' --floor"
+        "palmette-lab bench gather,allgather --sizes 64,16K --mpi mpich"
+        " --lab 3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core --placement block,random:1 --repeat 3 --env 'A=b c' --floor"
     )

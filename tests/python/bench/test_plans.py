@@ -15,7 +15,6 @@ from palmette.bench.jobs import Planned, plan_jobs, without_done
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import PRESETS, Rival, parse_rival
 from palmette.bench.runner import measure
-from palmette.bench.sets import SETS
 from palmette.bench.settings import BLOCKING, Settings
 from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, side_lines, target_lines
@@ -24,6 +23,7 @@ from palmette.measure.errors import BenchError
 from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
+from palmette_lab.sets import SETS
 
 MakeRun = Callable[..., Run]
 
@@ -195,7 +195,7 @@ def test_the_set_choose_covers_what_must_hold() -> None:
 
 @pytest.mark.mpi
 def test_a_run_is_gone_on_with_where_it_ended(
-    palmette: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    palmette_lab: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
         mpi_install.find("mpich")
@@ -216,15 +216,15 @@ def test_a_run_is_gone_on_with_where_it_ended(
         "--max-iterations",
         "6",
     )
-    assert palmette(*words, "--sizes", "64").status == 0
-    more = palmette(*words, "--sizes", "64,256", "--resume", "--budget", "60s")
+    assert palmette_lab(*words, "--sizes", "64").status == 0
+    more = palmette_lab(*words, "--sizes", "64,256", "--resume", "--budget", "60s")
     assert more.status == 0, more.err
     assert "2 of 4 cells are done" in more.err
     assert "run 1 in" in more.out
-    done = palmette(*words, "--sizes", "64,256", "--resume")
+    done = palmette_lab(*words, "--sizes", "64,256", "--resume")
     assert (done.status, "has all cells already" in done.err) == (0, True)
     assert done.out == more.out
-    other = palmette(*words, "--sizes", "64", "--root", "1", "--resume")
+    other = palmette_lab(*words, "--sizes", "64", "--root", "1", "--resume")
     assert (other.status, "no run of these settings" in other.err) == (2, True)
 
 

@@ -12,8 +12,8 @@ import pytest
 from palmette.bench import recorded
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
-from palmette.lab import LabError
 from palmette.mpi import install as mpi_install
+from palmette_lab.lab import LabError
 
 Palmette = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def test_a_run_is_read_as_it_was_written(made_run: Callable[..., Run], tmp_path:
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_the_demo_shows_it_as_recorded_where_no_lab_is_possible(
-    palmette: Palmette,
+    palmette_lab: Palmette,
     made_run: Callable[..., Run],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -56,10 +56,10 @@ def test_the_demo_shows_it_as_recorded_where_no_lab_is_possible(
     def refuse() -> None:
         raise LabError("no root, and no user namespace (they are forbidden): call it with sudo")
 
-    monkeypatch.setattr("palmette.cli.demo.be_root", refuse)
-    monkeypatch.setattr("palmette.cli.demo.run_with_progress", lambda *_, **__: made_run())
+    monkeypatch.setattr("palmette_lab.cli.demo.be_root", refuse)
+    monkeypatch.setattr("palmette_lab.cli.demo.run_with_progress", lambda *_, **__: made_run())
     monkeypatch.chdir(tmp_path)
-    result = palmette("demo", "--mpi", "mpich", *options)
+    result = palmette_lab("demo", "--mpi", "mpich", *options)
     assert result.status == 0, result.err
     said = result.err if options else result.out
     assert "no emulated cluster: no root, and no user namespace (they are forbidden): call it with sudo" in " ".join(
@@ -71,4 +71,4 @@ def test_the_demo_shows_it_as_recorded_where_no_lab_is_possible(
     page = Path("demo/recorded.html").read_text(encoding="utf-8")
     assert "Nothing here was measured on your machine" in page
     assert "Nothing here was measured on your machine" not in Path("demo/report.html").read_text(encoding="utf-8")
-    assert "Recorded" not in palmette("demo", "--local", "--mpi", "mpich").out
+    assert "Recorded" not in palmette_lab("demo", "--local", "--mpi", "mpich").out

@@ -14,13 +14,14 @@ import pytest
 
 from palmette.bench.runner import measure
 from palmette.bench.settings import COLLECTIVES, NONBLOCKING, PASS_THROUGH_ROUNDS, Settings
-from palmette.lab import Lab
 from palmette.measure.errors import BenchError
-from palmette.measure.places import LabPlace, LocalPlace, program
+from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import abi_of_launcher, preload_library
 from palmette.mpi.install import Installation
 from palmette.run import RunError
+from palmette_lab.lab import Lab
+from palmette_lab.place import LabPlace
 
 pytestmark = pytest.mark.mpi
 
@@ -236,18 +237,18 @@ def test_a_lab_gives_bounds_floors_and_the_hosts_of_the_ranks(mpich: Installatio
 
 @pytest.mark.usefixtures("_preload")
 def test_the_command_measures_stores_and_writes_the_page(
-    mpich: Installation, palmette: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mpich: Installation, palmette_lab: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = ("gather", "--sizes", "64", "--seconds", "0.05", "--max-iterations", "10", "-n", "2", "--mpi", "mpich")
     for _ in range(2):
-        result = palmette("bench", *arguments, "--page", "page.html")
+        result = palmette_lab("bench", *arguments, "--page", "page.html")
         assert result.status == 0, result.err
     assert "MPICH" in result.out and "gather" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     assert "</html>" in (tmp_path / "page.html").read_text()
-    compared = palmette("bench", "--compare", "last~1", "last", "--json")
+    compared = palmette_lab("bench", "report", "last~1", "last", "--json")
     assert json.loads(compared.out)["runs"] == [1, 2]
-    report = palmette("report", "1", "-o", "other.html")
+    report = palmette_lab("bench", "report", "1", "-o", "other.html")
     assert report.status == 0, report.err
     assert (tmp_path / "other.html").is_file()

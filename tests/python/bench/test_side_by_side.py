@@ -12,12 +12,12 @@ import pytest
 from palmette.bench.evaluate import evaluate
 from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Cell, Job, PassThrough, Run
-from palmette.bench.sets import SETS, outcomes_of
 from palmette.bench.settings import Settings
 from palmette.bench.side_by_side import geometric_mean, mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, micros_text, pass_lines, side_lines, target_lines
 from palmette.bench.targets import Target, Value, outcomes
 from palmette.report.page import render
+from palmette_lab.sets import SETS, outcomes_of
 
 MakeRun = Callable[..., Run]
 MPIS = ("mpich", "openmpi", "impi")
@@ -235,16 +235,16 @@ def test_a_run_of_a_set_knows_its_targets(run: Run) -> None:
 def test_the_page_shows_mpis_beside_each_other_targets_and_costs(run: Run) -> None:
     run.settings["named_set"] = "one-node"
     run.jobs.append(passed())
-    html = render(run, evaluate(run))
+    html = render(run, evaluate(run), outcomes_of(run))
     assert "Side by side" in html
     assert "Targets of the set one-node" in html
     assert "mean speed to the fastest MPI" in html
     assert "Open MPI: barrier on MPI_COMM_WORLD, 8 bytes" in html
-    assert "palmette bench bcast,allreduce --set one-node" in html
+    assert "palmette-lab bench bcast,allreduce --set one-node" in html
 
 
 def test_the_command_prints_a_set_beside_each_other_and_fails_on_request(
-    palmette: Callable[..., Any], run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    palmette_lab: Callable[..., Any], run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     asked: list[Settings] = []
@@ -254,9 +254,9 @@ def test_the_command_prints_a_set_beside_each_other_and_fails_on_request(
         run.settings = {**settings.to_json(), "place": ["--local", "2"]}
         return run
 
-    monkeypatch.setattr("palmette.cli.bench.measure", measured)
+    monkeypatch.setattr("palmette.cli.bench_collectives.measure", measured)
     call = ("bench", "allreduce", "--set", "one-node", "--seconds", "0.5", "--mpi", "mpich,openmpi,impi")
-    result = palmette(*call)
+    result = palmette_lab(*call)
     assert result.status == 0, result.err
     assert asked[0].collectives == ("allreduce",)
     assert asked[0].seconds == 0.5
@@ -266,18 +266,18 @@ def test_the_command_prints_a_set_beside_each_other_and_fails_on_request(
     assert "speed: time of the fastest MPI alone" in result.out
     assert "missed: every collective, mean speed to the fastest MPI, at least 1" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
-    failed = palmette(*call, "--fail-if-missed")
+    failed = palmette_lab(*call, "--fail-if-missed")
     assert failed.status == 1
     assert failed.err.endswith(
         "3 of 3 targets are not met, the first: every collective, mean speed to the fastest MPI; see the table\n"
     )
-    document = json.loads(palmette(*call, "--json").out)
+    document = json.loads(palmette_lab(*call, "--json").out)
     assert {"side_by_side", "mean_speeds", "targets", "pass_through"} <= set(document)
     assert document["side_by_side"][0]["speed"]["mpich"] == pytest.approx(2.0)
     assert len(document["targets"]) == 3
 
 
-def test_an_unknown_set_is_refused_with_the_names(palmette: Callable[..., Any]) -> None:
-    result = palmette("bench", "--set", "one-nod")
+def test_an_unknown_set_is_refused_with_the_names(palmette_lab: Callable[..., Any]) -> None:
+    result = palmette_lab("bench", "--set", "one-nod")
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "'one-node'" in result.err

@@ -134,17 +134,22 @@ def test_without_aggregators_there_is_one_bound(made_run: MakeRun) -> None:
 
 
 def test_the_tables_have_both_bounds_in_80_columns(
-    palmette: Callable[..., Any], run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    palmette_lab: Callable[..., Any],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_, **__: run)
-    result = palmette("bench", "allreduce", "-n", "2", "--mpi", "mpich", "--fail-if-any-slower", "--page", "page.html")
+    monkeypatch.setattr("palmette.cli.bench_collectives.measure", lambda *_, **__: run)
+    result = palmette_lab(
+        "bench", "allreduce", "-n", "2", "--mpi", "mpich", "--fail-if-any-slower", "--page", "page.html"
+    )
     assert result.status == 0, result.err
     assert max(map(len, result.out.splitlines())) <= 80
     assert "MPICH 1.2, palmette/in_network, block" in result.out
     assert "in net" in result.out
     assert "MPICH/in_network" in Path("page.html").read_text(encoding="utf-8")
-    told = json.loads(palmette("bench", "allreduce", "-n", "2", "--mpi", "mpich", "--json").out)
+    told = json.loads(palmette_lab("bench", "allreduce", "-n", "2", "--mpi", "mpich", "--json").out)
     assert told["side_by_side"][0]["variants_s"].keys() == {"hosts", "in_network"}
 
 

@@ -16,10 +16,10 @@ LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 
 def test_the_limit_is_told_with_what_sets_it_and_with_the_networks_help_beside_it(palmette: Call) -> None:
-    out = palmette("bound", "allreduce", "--machine", LAB, "--size", "256K").out
+    out = palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", "256K").out
     assert "bound: 55.92 ms, 1048576 bytes over all links of level leaf, 18.8 MB/s" in out
     assert "bound where the network reduces and multicasts: 41.94 ms, 262144 bytes into" in out
-    document = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--size", "256K", "--json").out)
+    document = json.loads(palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", "256K", "--json").out)
     assert document["bound"]["kind"] == "links"
     assert document["seconds"] == document["bound"]["seconds"] == pytest.approx(4 * 262144 / 18.75e6)
     assert document["bound_in_network"]["seconds"] == pytest.approx(262144 / 6.25e6)
@@ -27,7 +27,7 @@ def test_the_limit_is_told_with_what_sets_it_and_with_the_networks_help_beside_i
 
 
 def test_in_network_makes_that_limit_the_one_that_counts(palmette: Call) -> None:
-    call = ("bound", "allreduce", "--machine", LAB, "--size", "256K", "--in-network")
+    call = ("plan", "--bound", "allreduce", "--machine", LAB, "--size", "256K", "--in-network")
     assert json.loads(palmette(*call, "--json").out)["seconds"] == pytest.approx(262144 / 6.25e6)
     lines = palmette(*call).out.splitlines()
     assert lines[2].startswith("bound where the network reduces")
@@ -47,27 +47,27 @@ def test_in_network_makes_that_limit_the_one_that_counts(palmette: Call) -> None
     ],
 )
 def test_in_network_counts_the_links_of_aggregators(palmette: Call, machine: str, ratio: float) -> None:
-    call = ("bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network", "--json")
+    call = ("plan", "--bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network", "--json")
     document = json.loads(palmette(*call).out)
     assert document["bound_in_network"]["seconds"] / document["bound"]["seconds"] == pytest.approx(ratio, abs=5e-4)
 
 
 def test_links_of_aggregators_are_named_where_they_are_the_limit(palmette: Call) -> None:
     machine = "aggregator@100Mbit/s:8node@50Mbit/s:2core"
-    call = ("bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network")
+    call = ("plan", "--bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network")
     assert "3670016 bytes over links of level node and aggregators" in " ".join(palmette(*call).out.split())
     level = json.loads(palmette(*call, "--json").out)["levels"][0]
     assert level["with_aggregators"]["bytes_per_s"] == pytest.approx(8 * 6.25e6 + 12.5e6 * 6 / 8)
 
 
 def test_ports_take_away_what_bound_senders_can_not_use(palmette: Call) -> None:
-    call = ("bound", "bcast", "--machine", "4node@200GB/s:12core", "--size", "1G", "--json")
+    call = ("plan", "--bound", "bcast", "--machine", "4node@200GB/s:12core", "--size", "1G", "--json")
     whole, bound = (json.loads(palmette(*call, *more).out)["seconds"] for more in ((), ("--ports", "node=8")))
     assert bound == pytest.approx(whole / 0.75)
 
 
 def test_every_edge_of_a_level_is_listed_on_demand(palmette: Call) -> None:
-    call = ("bound", "gather", "--machine", LAB, "--size", "64K", "--edges", "node")
+    call = ("plan", "--bound", "gather", "--machine", LAB, "--size", "64K", "--edges", "node")
     rows = palmette(*call).out.splitlines()[-8:]
     assert [row.split()[0] for row in rows] == [f"h{i}" for i in range(8)]
     edges = json.loads(palmette(*call, "--json").out)["edges"]["edges"]
@@ -77,7 +77,9 @@ def test_every_edge_of_a_level_is_listed_on_demand(palmette: Call) -> None:
 
 def test_a_million_ranks_have_a_bound(palmette: Call) -> None:
     for collective in ("allreduce", "alltoall", "scan"):
-        result = palmette("bound", collective, "--machine", "1024leaf@100GB/s:64node@25GB/s:16core", "--size", "64K")
+        result = palmette(
+            "plan", "--bound", collective, "--machine", "1024leaf@100GB/s:64node@25GB/s:16core", "--size", "64K"
+        )
         assert result.status == 0
         assert "1,048,576 ranks" in result.out
 
@@ -85,7 +87,7 @@ def test_a_million_ranks_have_a_bound(palmette: Call) -> None:
 @pytest.mark.parametrize("collective", _core.collectives())
 @pytest.mark.parametrize("machine", [LAB, "2pod:2leaf~5ms:2node~10us:2core", "8node"])
 def test_everything_fits_in_80_columns(palmette: Call, collective: str, machine: str) -> None:
-    result = palmette("bound", collective, "--machine", machine, "--placement", "random:3", "--edges", "node")
+    result = palmette("plan", "--bound", collective, "--machine", machine, "--placement", "random:3", "--edges", "node")
     assert result.status == 0
     assert not [line for line in result.out.splitlines() if len(line) > 80]
 
@@ -103,9 +105,9 @@ def test_everything_fits_in_80_columns(palmette: Call, collective: str, machine:
     ],
 )
 def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...], message: str) -> None:
-    result = palmette("bound", "gather", *options)
+    result = palmette("plan", "--bound", "gather", *options)
     assert result.status == 2
-    assert result.err.startswith("palmette bound: ")
+    assert result.err.startswith("palmette plan: ")
     assert message in result.err
     assert result.err.count("\n") == 1
 
@@ -118,7 +120,7 @@ def test_ranks_with_messages_only_have_heard_no_sooner_than_the_postal_model_say
     level = {"name": "node", "latency_s": 2e-6, "overhead_s": 1e-6}
     file.write_text(json.dumps({"format": "palmette-topology", "version": 1, "name": "flat",
                                 "machine": {"levels": [level], "tree": {"name": "x", "children": nodes}}}))  # fmt: skip
-    call = ("bound", "bcast", "--topology", file, "--size", "8", "--no-shared")
+    call = ("plan", "--bound", "bcast", "--topology", file, "--size", "8", "--no-shared")
     # N(t) = N(t - 1) + N(t - 2): 1, 1, 2, 3, 5, 8.
     out = palmette(*call).out
     assert "rounds: 5 us until 8 are informed, each sending to others one after the other" in out
@@ -134,7 +136,7 @@ def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call,
     }
     file = tmp_path / "topology.json"
     file.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
-    out = palmette("bound", "allreduce", "--topology", file, "--size", "1M").out
+    out = palmette("plan", "--bound", "allreduce", "--topology", file, "--size", "1M").out
     assert "rounds: 2 of 2 us until 16 are informed, each sending 4 at once: 4 us" in out
     assert "combined by each rank, where all share the work: " in out
     assert "bound: 203.2 us, 1015808 bytes that each rank combines at" in out
@@ -155,7 +157,8 @@ def test_four_nodes_of_each_machine_of_hiccls_figures_have_their_frames(
     def rate(*options: str) -> float:
         """GB/s of a vector of 1 GB."""
         call = (
-            "bound",
+            "plan",
+            "--bound",
             "allreduce",
             "--machine",
             machine,
@@ -172,16 +175,18 @@ def test_four_nodes_of_each_machine_of_hiccls_figures_have_their_frames(
 
 
 def test_several_sizes_are_a_row_each(palmette: Call) -> None:
-    one = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--size", "1M", "--json").out)
-    rows = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--sizes", "64,1M", "--json").out)["sizes"]
+    one = json.loads(palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", "1M", "--json").out)
+    rows = json.loads(palmette("plan", "--bound", "allreduce", "--machine", LAB, "--sizes", "64,1M", "--json").out)[
+        "sizes"
+    ]
     assert [row["size_bytes"] for row in rows] == [64, 1 << 20]
     assert rows[1]["seconds"] == one["seconds"]
-    text = palmette("bound", "allreduce", "--machine", LAB, "--size", "64,1M").out
+    text = palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", "64,1M").out
     assert [line.split()[0] for line in text.splitlines()[3:]] == ["64", "1M"]
-    refused = palmette("bound", "allreduce", "--machine", LAB, "--size", "64,1M", "--edges", "node")
+    refused = palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", "64,1M", "--edges", "node")
     assert refused.status == 2
     assert "--size names several" in refused.err
-    empty = palmette("bound", "allreduce", "--machine", LAB, "--size", ",")
+    empty = palmette("plan", "--bound", "allreduce", "--machine", LAB, "--size", ",")
     assert empty.status == 2
     assert "is not a size" in empty.err
 
@@ -200,8 +205,8 @@ def test_several_sizes_are_a_row_each(palmette: Call) -> None:
 def test_other_forms_have_the_limit_of_equal_blocks_and_one_line_says_so(
     palmette: Call, form: str, collective: str
 ) -> None:
-    asked = palmette("bound", form, "--machine", LAB, "--json")
-    plain = palmette("bound", collective, "--machine", LAB, "--json")
+    asked = palmette("plan", "--bound", form, "--machine", LAB, "--json")
+    plain = palmette("plan", "--bound", collective, "--machine", LAB, "--json")
     assert asked.status == plain.status == 0
     assert json.loads(asked.out) == json.loads(plain.out)
     assert asked.err == f"{form}: as {collective}, all blocks of equal length\n"
@@ -211,13 +216,13 @@ def test_other_forms_have_the_limit_of_equal_blocks_and_one_line_says_so(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("iallreduce", "palmette bound: 'iallreduce' has the plans of allreduce; ask for allreduce\n"),
-        ("ialltoallv", "palmette bound: 'ialltoallv' has the plans of alltoallv; ask for alltoallv\n"),
-        ("gossip", "palmette bound: 'gossip' is no collective; there are gather, scatter,"),
+        ("iallreduce", "palmette plan: 'iallreduce' has the plans of allreduce; ask for allreduce\n"),
+        ("ialltoallv", "palmette plan: 'ialltoallv' has the plans of alltoallv; ask for alltoallv\n"),
+        ("gossip", "palmette plan: 'gossip' is no collective; there are gather, scatter,"),
     ],
 )
 def test_what_is_no_collective_gets_the_names_to_ask_for(palmette: Call, name: str, says: str) -> None:
-    result = palmette("bound", name, "--machine", LAB)
+    result = palmette("plan", "--bound", name, "--machine", LAB)
     assert result.status == 2
     assert result.err.startswith(says)
     assert result.err.count("\n") == 1

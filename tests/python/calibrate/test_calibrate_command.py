@@ -36,7 +36,7 @@ def an_mpi() -> mpi_install.Installation:
 def one_line(result: Any, message: str) -> None:
     last = result.err.splitlines()[-1]
     assert result.status == 2
-    assert last.startswith("palmette calibrate: ")
+    assert last.startswith("palmette-lab calibrate: ")
     assert message in last
     assert "Traceback" not in result.err
 
@@ -54,47 +54,47 @@ def one_line(result: Any, message: str) -> None:
         (("-n", "2", "--abi", "mpich"), "--abi belongs to a launcher line"),
         (("--target", "0", "-n", "2"), "expected a percentage"),
         (("--budget", "soon", "-n", "2"), "'soon' is not a duration"),
-        (("--lab-name", "nobody"), "the lab 'nobody' is not up"),
         (("--topology", "none.json", "-n", "2"), "none.json: no such file"),
         (("nompiexec", "-n", "2"), "nompiexec: no such program; give the line that starts your jobs"),
         (("ls", "-n", "2"), "ls: no launcher that palmette knows"),
         (("-n", "2", "-o", "no/such/folder.json"), "can't write no/such/folder.json; choose another file"),
     ],
 )
-def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, arguments: tuple[str, ...], message: str) -> None:
-    one_line(palmette("calibrate", *arguments), message)
+def test_bad_input_gets_one_line_and_status_2(palmette_lab: Palmette, arguments: tuple[str, ...], message: str) -> None:
+    one_line(palmette_lab("calibrate", *arguments), message)
 
 
-def test_a_launcher_line_with_a_program_or_without_a_topology_is_refused(palmette: Palmette) -> None:
+def test_a_launcher_line_with_a_program_or_without_a_topology_is_refused(palmette_lab: Palmette) -> None:
     mpiexec = str(an_mpi().mpiexec)
     discover([("synthetic", "2node:2core")]).save("t.json")
     one_line(
-        palmette("calibrate", "--topology", "t.json", mpiexec, "-n", "2", "ls"), "names the program ls; leave it out"
+        palmette_lab("calibrate", "--topology", "t.json", mpiexec, "-n", "2", "ls"),
+        "names the program ls; leave it out",
     )
-    one_line(palmette("calibrate", mpiexec, "-n", "2"), "no topology of these hosts; name it with --topology")
+    one_line(palmette_lab("calibrate", mpiexec, "-n", "2"), "no topology of these hosts; name it with --topology")
 
 
-def test_an_existing_topology_is_not_overwritten_by_another_machine(palmette: Palmette) -> None:
+def test_an_existing_topology_is_not_overwritten_by_another_machine(palmette_lab: Palmette) -> None:
     an_mpi()
     Path("topology.json").write_text("mine")
-    one_line(palmette("calibrate", "-n", "2"), "topology.json is there already; calibrate it with --topology")
+    one_line(palmette_lab("calibrate", "-n", "2"), "topology.json is there already; calibrate it with --topology")
     assert Path("topology.json").read_text() == "mine"
 
 
 @pytest.mark.mpi
-def test_a_job_of_one_rank_and_hosts_that_the_topology_lacks_are_told(palmette: Palmette) -> None:
+def test_a_job_of_one_rank_and_hosts_that_the_topology_lacks_are_told(palmette_lab: Palmette) -> None:
     an_mpi()
-    one_line(palmette("calibrate", "-n", "1"), "a job of 1 rank has no peer to send to")
+    one_line(palmette_lab("calibrate", "-n", "1"), "a job of 1 rank has no peer to send to")
     discover([("synthetic", "2node:2core")]).save("t.json")
-    one_line(palmette("calibrate", "--topology", "t.json", "-n", "2"), "of rank 0 is not in t.json")
+    one_line(palmette_lab("calibrate", "--topology", "t.json", "-n", "2"), "of rank 0 is not in t.json")
     assert load("t.json").machine.calibration is None
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
-def test_local_ranks_are_calibrated_with_the_inside_of_this_machine(palmette: Palmette) -> None:
+def test_local_ranks_are_calibrated_with_the_inside_of_this_machine(palmette_lab: Palmette) -> None:
     an_mpi()
-    result = palmette("calibrate", "-n", "2", "--budget", "1s")
+    result = palmette_lab("calibrate", "-n", "2", "--budget", "1s")
     assert result.status == 0, result.err
     assert max(map(len, result.out.splitlines())) <= 80
     assert "node: the job is in one group of it" in result.out
@@ -109,11 +109,11 @@ def test_local_ranks_are_calibrated_with_the_inside_of_this_machine(palmette: Pa
 
 @pytest.mark.mpi
 @pytest.mark.slow
-def test_a_launcher_line_of_the_users_own_calibrates_and_prints_json(palmette: Palmette) -> None:
+def test_a_launcher_line_of_the_users_own_calibrates_and_prints_json(palmette_lab: Palmette) -> None:
     mpi = an_mpi()
     discover([("hwloc", None)]).save("t.json")
     options = ["--allow-run-as-root", "--oversubscribe"] if mpi.name == "openmpi" else []
-    result = palmette(
+    result = palmette_lab(
         "calibrate", "--topology", "t.json", "--json", "--budget", "1s", str(mpi.mpiexec), *options, "-n", "2"
     )
     assert result.status == 0, result.err

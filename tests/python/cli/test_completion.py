@@ -16,27 +16,27 @@ from typing import Any
 import click
 import pytest
 
-from palmette.cli import main as table
 from palmette.cli.completion import SHELLS, script
-from palmette.cli.group import cli
+from palmette.cli.palmette import cli
+from palmette.cli.table import PALMETTE, Row, complete_variable
 from palmette.cli.values import BY_METAVAR, BY_NAME
+from programs import commands
 
 ROOT = Path(__file__).resolve().parents[3]
 
 CASES: list[tuple[str, list[str]]] = [
     ("be", ["bench"]),
     ("run --pro", ["--profile"]),
-    ("lab ", ["down", "exec", "run", "status", "up"]),
-    ("lab run --mpi ", ["mpich", "openmpi", "impi"]),
+    ("calibrate --mpi ", ["mpich", "openmpi", "impi"]),
     ("bench p", ["pattern"]),
     ("bench app --no", ["--no-record"]),
     ("bench compose --f", ["--factoring"]),
-    ("bound allreduce --placement c", ["cyclic"]),
+    ("plan allreduce --bound --placement c", ["cyclic"]),
     ("plan gatherv --algo", ["--algorithm"]),
     ("run --reorder ", ["halo", "exchange", "off"]),
     ("run mpiexec -", []),
     ("export --format ucc", ["ucc-tune"]),
-    ("simulate --collectives gather,exs", ["gather,exscan"]),
+    ("bench gather,exs", ["gather,exscan"]),
     ("run --force gather=bine", ["gather=bine"]),
     ("completion ", ["bash", "zsh", "fish"]),
 ]
@@ -51,7 +51,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m palmette.cli.main "$@"\n')
     program.chmod(0o755)
     for shell in SHELLS:
-        (home / f"script.{shell}").write_text(script(shell))
+        (home / f"script.{shell}").write_text(script(shell, cli))
     (home / "data.txt").touch()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALMETTE_", "XDG_"))}
     return kept | {
@@ -96,7 +96,7 @@ def test_bash_completes(environment: dict[str, str]) -> None:
     assert dict(zip(typed, found, strict=True)) == dict(zip(typed, expected, strict=True))
 
 
-IN_FISH = ("be", "run --pro", "lab ", "bench app --no", "simulate --collectives gather,exs", "run --force gather=bine")
+IN_FISH = ("be", "run --pro", "calibrate --mpi ", "bench app --no", "bench gather,exs", "run --force gather=bine")
 
 
 def test_fish_completes(environment: dict[str, str]) -> None:
@@ -107,7 +107,7 @@ def test_fish_completes(environment: dict[str, str]) -> None:
     assert answers.pop() == ""
     for (typed, values), answer in zip(cases, answers, strict=True):
         assert sorted(line.split("\t")[0] for line in answer.splitlines()) == sorted(values), typed
-    assert "bench\tMeasure collectives with and without palmette." in answers[0]
+    assert "bench\tMeasure collectives and programs with and without palmette." in answers[0]
 
 
 def typed_in(environment: dict[str, str], shell: list[str], start: str, lines: list[str]) -> list[str]:
@@ -165,26 +165,24 @@ def test_a_shell_without_a_script_is_told_in_one_line(
     result = palmette("completion", "tcsh")
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
     assert "'bash', 'zsh', 'fish'" in result.err
-    monkeypatch.setenv(table.COMPLETE, "tcsh_complete")
+    monkeypatch.setenv(complete_variable("palmette"), "tcsh_complete")
     result = palmette("run", "echo", "this ran")
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
 
 
 def test_fish_gets_values_whole_that_hold_commas() -> None:
-    assert script("fish").count('string split --max 1 ","') == script("fish").count("string split") == 1
+    assert script("fish", cli).count('string split --max 1 ","') == script("fish", cli).count("string split") == 1
 
 
 def test_completing_a_command_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.COMMANDS, "broken", ("palmette.cli.no_such_module", "command", "Can't be imported."))
+    monkeypatch.setitem(
+        PALMETTE.headings, "Others", {"broken": Row("palmette.cli.no_such_module", "Can't be imported.")}
+    )
     with click.Context(cli, info_name="palmette") as context:
         assert [item.value for item in cli.shell_complete(context, "bro")] == ["broken"]
 
 
 def test_every_value_that_is_completed_belongs_to_a_parameter() -> None:
-    commands = [table.loaded(*row[:2]) for row in (*table.COMMANDS.values(), *table.UNDER.values())]
-    commands += [
-        below for command in commands if isinstance(command, click.Group) for below in command.commands.values()
-    ]
-    parameters = [parameter for command in commands for parameter in command.params]
+    parameters = [parameter for command in commands() for parameter in command.params]
     assert BY_NAME.keys() <= {parameter.name for parameter in parameters}
     assert BY_METAVAR.keys() <= {parameter.metavar for parameter in parameters}

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from palmette.cli import main as table
+from palmette.cli.table import Row
 
 Call = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def failing() -> None:
         raise error
 
-    monkeypatch.setattr(table, "loaded", lambda *_: failing)
+    monkeypatch.setattr(Row, "load", lambda _: failing)
 
 
 def test_the_page_and_the_man_pages_have_the_same_statuses(root: Path) -> None:
@@ -37,19 +37,19 @@ def test_the_page_and_the_man_pages_have_the_same_statuses(root: Path) -> None:
     assert promised(root) == {*listed, "124"} == {"0", "1", "2", "70", "124", "130"}
 
 
-def test_0_and_2_of_a_group_alone(palmette: Call) -> None:
+def test_0_and_2_of_a_group_alone(palmette_lab: Call, palmette: Call) -> None:
     assert palmette("settings").status == palmette("--help").status == 0
-    assert palmette().status == palmette("lab").status == 2
+    assert palmette().status == palmette_lab().status == 2
 
 
-@pytest.mark.parametrize("command", ["lab status --name nosuch", "bench --compare 1 2 --store x"])
+@pytest.mark.parametrize("command", ["status --name nosuch", "bench report 1 2 --store x"])
 def test_1_is_a_negative_result_and_2_what_is_missing(
-    command: str, palmette: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, palmette_lab: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    result = palmette(*command.split())
-    assert result.status == (1 if command.startswith("lab") else 2)
+    result = palmette_lab(*command.split())
+    assert result.status == (1 if command.startswith("status") else 2)
     assert (result.out + result.err).count("\n") == 1
 
 

@@ -76,7 +76,16 @@ def test_explain_says_whom_to_believe_and_how_to_measure_this_cell(palmette: Cal
 
 
 def test_background_bytes_count_messages_under_way(palmette: Call) -> None:
-    words = ("flow", "allgather", "--machine", "2leaf@1GB/s:4node@1GB/s:2core", "--traffic", "alltoall", "--json")
+    words = (
+        "plan",
+        "--flow",
+        "allgather",
+        "--machine",
+        "2leaf@1GB/s:4node@1GB/s:2core",
+        "--traffic",
+        "alltoall",
+        "--json",
+    )
     words += ("--algorithm", "ring")
     loaded = json.loads(palmette(*words).out)["loaded"]
     assert loaded["background_messages"] == 0

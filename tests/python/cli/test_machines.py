@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.cli import bench_place
 from palmette.cli.common import CliError
 from palmette.cli.job_options import with_places
 from palmette.cli.level_names import KNOWN, level_notes, levels_of
-from palmette.lab import LabError
+from palmette_lab.cli import place
+from palmette_lab.lab import LabError
 
 Call = Callable[..., Any]
 
@@ -48,15 +48,17 @@ def test_hosts_of_another_name_are_noted(palmette: Call, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", ["bench", "tune", "calibrate"])
-def test_a_slip_in_the_levels_of_a_lab_is_noted(command: str, palmette: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slip_in_the_levels_of_a_lab_is_noted(
+    command: str, palmette_lab: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything is built."""
 
     def refuse(*_: object, **__: object) -> None:
         raise LabError("no lab in this test")
 
-    monkeypatch.setattr(bench_place, "be_root", lambda: None)
-    monkeypatch.setattr(bench_place.Lab, "up", refuse)
-    result = palmette(command, *(["allgather"] if command != "calibrate" else []), "--lab", "2leaf:2nod")
+    monkeypatch.setattr(place, "be_root", lambda: None)
+    monkeypatch.setattr(place.Lab, "up", refuse)
+    result = palmette_lab(command, *(["allgather"] if command != "calibrate" else []), "--lab", "2leaf:2nod")
     assert result.status == 2
     assert result.err.splitlines()[0] == "note: levels are named leaf, nod (did you mean node for nod?)", result.err
 
@@ -79,17 +81,18 @@ BARE = "2leaf@1GB/s:3node@1GB/s"
 @pytest.mark.parametrize(
     "words",
     [
-        ("plan", "gather"), ("predict", "gather", "--sizes", "1K"), ("bound", "gather"), ("flow", "gather"),
-        ("explain", "gather", "1K"), ("map", "--pattern", "ring"), ("export", "--format", "openmpi-tuned"),
+        ("plan", "gather"), ("plan", "--predict", "gather", "--sizes", "1K"), ("plan", "--bound", "gather"),
+        ("plan", "--flow", "gather"), ("explain", "gather", "1K"), ("map", "--pattern", "ring"),
+        ("export", "--format", "openmpi-tuned"),
         ("compose", "gather"),
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )  # fmt: skip
 def test_ppn_gives_hosts_places(words: tuple[str, ...], palmette: Call) -> None:
     result = palmette(*words, "--machine", BARE, "--ppn", "4", "--ranks", "20", "--json")
     assert result.status == 0, result.err
     document = json.loads(result.out)
-    assert (len(document["programs"]) if words[0] == "plan" else document["ranks"]) == 20
+    assert (len(document["programs"]) if words == ("plan", "gather") else document["ranks"]) == 20
     refused = palmette(*words, "--machine", BARE, "--ranks", "20")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "add --ppn N" in refused.err

@@ -8,14 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from palmette.cli.group import cli
-from palmette.cli.main import COMMANDS, UNDER, loaded
+from programs import every_context
 
 ROOT = Path(__file__).resolve().parents[3]
 GENERATE = """
@@ -47,21 +45,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def contexts() -> Iterator[click.Context]:
-    """Every command, as it is without stand-ins."""
-    top = click.Context(cli, info_name="palmette", **cli.context_settings)
-    yield top
-    rows = {name: row[:2] for name, row in COMMANDS.items()} | {
-        " ".join(words): row[:2] for words, row in UNDER.items()
-    }
-    for name, row in rows.items():
-        context = click.Context(loaded(*row), info_name=name, parent=top)
-        yield context
-        if isinstance(context.command, click.Group):
-            for below, command in context.command.commands.items():
-                yield click.Context(command, info_name=below, parent=context)
-
-
 def read(page: str) -> str:
     """The words of a page, without its requests."""
     lines = (line for line in page.splitlines() if not re.match(r"\.(PP|TP|SH|nf|fi|TH)\b", line))
@@ -76,7 +59,7 @@ def words(text: str) -> str:
 
 
 def test_every_command_has_a_page_with_its_help_and_each_option(folder: Path) -> None:
-    for context in contexts():
+    for context in every_context():
         page = read((folder / "man1" / f"{context.command_path.replace(' ', '-')}.1").read_text())
         assert words(context.command.help or "") in page
         assert words((context.command.epilog or "").removeprefix("Example: ")) in page
@@ -88,7 +71,7 @@ def test_every_command_has_a_page_with_its_help_and_each_option(folder: Path) ->
 
 
 def test_the_pages_name_every_command_and_no_others(folder: Path) -> None:
-    paths = {context.command_path.replace(" ", "-") for context in contexts()}
+    paths = {context.command_path.replace(" ", "-") for context in every_context()}
     assert {file.stem for file in (folder / "man1").iterdir()} == paths
     named = {
         name for page in (folder / "man1").iterdir() for name in re.findall(r"([a-z-]+)\(1\)", read(page.read_text()))
@@ -118,7 +101,7 @@ def test_readers_of_man_pages_have_nothing_to_say(folder: Path, line: list[str])
 
 def test_the_same_sources_give_the_same_files_with_click_alone(folder: Path, tmp_path: Path) -> None:
     assert json.loads(generate(tmp_path, SOURCE_DATE_EPOCH="1000000000")) == [
-        *("click", "command_pages", "generate_man", "palmette")
+        *("click", "command_pages", "generate_man", "palmette", "palmette_lab")
     ]
     for file in folder.rglob("*.*"):
         assert (tmp_path / file.relative_to(folder)).read_bytes() == file.read_bytes()

@@ -9,8 +9,8 @@ import click
 import pytest
 
 from palmette.cli.duration import Seconds, duration
-from palmette.cli.main import COMMANDS, UNDER, loaded
 from palmette.units import DurationError, bytes_text, parse_duration, plural, span_text
+from programs import MAINS, calling, commands
 
 Call = Callable[..., Any]
 
@@ -33,9 +33,7 @@ def test_what_is_no_duration_is_refused_with_the_forms(text: str) -> None:
 
 
 def options() -> list[click.Option]:
-    commands = [loaded(*row[:2]) for row in (*COMMANDS.values(), *UNDER.values())]
-    commands += [below for one in commands if isinstance(one, click.Group) for below in one.commands.values()]
-    return [option for one in commands for option in one.params if isinstance(option, click.Option)]
+    return [option for one in commands() for option in one.params if isinstance(option, click.Option)]
 
 
 TIMES = ("seconds", "timeout", "budget", "lifetime", "expires", "every", "limit", "delay", "until")
@@ -52,14 +50,16 @@ def test_every_option_that_takes_a_time_takes_a_duration() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("lab", "up", "2node", "--lifetime", "soon"), ("bench", "--timeout", "soon"), ("bench", "--seconds", "soon"),
+        ("palmette-lab", "up", "2node", "--lifetime", "soon"),
+        ("bench", "--timeout", "soon"), ("bench", "--seconds", "soon"),
         ("tune", "--budget", "soon"), ("calibrate", "--budget", "soon", "-n", "2"), ("top", "x", "--every", "soon"),
-        ("simulate", "--cpu-limit", "soon"), ("bench", "app", "--timeout", "soon", "--", "true"),
+        ("palmette-lab", "simulate", "--cpu-limit", "soon"), ("bench", "app", "--timeout", "soon", "--", "true"),
     ],
     ids=lambda words: words[0],
 )  # fmt: skip
-def test_an_error_names_the_forms_in_one_line(words: tuple[str, ...], palmette: Call) -> None:
-    result = palmette(*words)
+def test_an_error_names_the_forms_in_one_line(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    program, *rest = words if words[0] in MAINS else ("palmette", *words)
+    result = calling(MAINS[program], capsys)(*rest)
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "'soon' is not a duration" in result.err
     assert "20m or 1h" in result.err

@@ -25,7 +25,7 @@ FAST = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
     [
         ("plan", "allgather"), ("plan", "alltoall", "--algorithm", "pairwise"),
         ("plan", "gather", "--count", "--verify"),
-        ("bound", "allreduce", "--size", "256K"), ("bound", "gather", "--sizes", "1K,64K"),
+        ("plan", "--bound", "allreduce", "--size", "256K"), ("plan", "--bound", "gather", "--sizes", "1K,64K"),
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -168,13 +168,13 @@ def test_bars_are_as_long_as_times_and_the_bound_is_a_line() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi", "impi"])
-def test_plans_are_measured_beside_the_mpi_and_checked(palmette: Call, mpi: str) -> None:
+def test_plans_are_measured_beside_the_mpi_and_checked(palmette_lab: Call, mpi: str) -> None:
     try:
         mpi_install.find(mpi)
         program("mpich")
     except (mpi_install.MpiNotFoundError, ComposeError) as error:
         pytest.skip(str(error))
-    result = palmette(
+    result = palmette_lab(
         "bench", "compose", "broadcast,reduce_scatter_gather,alltoall", "-n", "3", "--mpi", mpi, "--sizes", "1K",
         "--seconds", "0", "--min-iterations", "3", "--root", "2", "--factoring", "method=ring pipeline=3", "--json",
     )  # fmt: skip
@@ -191,13 +191,13 @@ def test_plans_are_measured_beside_the_mpi_and_checked(palmette: Call, mpi: str)
 
 
 @pytest.mark.mpi
-def test_tuning_names_a_factoring_or_says_that_the_mpi_is_faster(palmette: Call) -> None:
+def test_tuning_names_a_factoring_or_says_that_the_mpi_is_faster(palmette_lab: Call) -> None:
     try:
         mpi_install.find("mpich")
         program("mpich")
     except (mpi_install.MpiNotFoundError, ComposeError) as error:
         pytest.skip(str(error))
-    result = palmette("bench", "compose", "broadcast", "-n", "2", "--mpi", "mpich", "--tune", "--budget", "1s")
+    result = palmette_lab("bench", "compose", "broadcast", "-n", "2", "--mpi", "mpich", "--tune", "--budget", "1s")
     assert result.status == 0, result.err
     assert "best: --method" in result.out or "the MPI is faster" in result.out
 
@@ -215,9 +215,9 @@ def test_tuning_names_a_factoring_or_says_that_the_mpi_is_faster(palmette: Call)
         (("gather", "-n", "2", "--mpi", "nompi"), "nompi"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(palmette: Call, arguments: tuple[str, ...], complaint: str) -> None:
-    result = palmette("bench", "compose", *arguments)
+def test_bad_input_is_one_line_and_status_2(palmette_lab: Call, arguments: tuple[str, ...], complaint: str) -> None:
+    result = palmette_lab("bench", "compose", *arguments)
     assert result.status == 2
     assert complaint in result.err
-    assert result.err.startswith("palmette bench compose: ")
+    assert result.err.startswith("palmette-lab bench compose: ")
     assert len(result.err.splitlines()) == 1

@@ -15,8 +15,8 @@ import pytest
 
 from palmette.record.formats import cali, protobuf
 from palmette.record.reading import read_job
-from palmette.simulate import simgrid
-from palmette.simulate.errors import SimulateError
+from palmette_lab.simulate import simgrid
+from palmette_lab.simulate.errors import SimulateError
 
 
 def package(name: str, distribution: str) -> Any:
@@ -59,16 +59,16 @@ def test_caliper_reads_names_with_its_own_marks_in_them() -> None:
 
 
 @pytest.fixture
-def simulated(palmette: Callable[..., Any], tmp_path: Path) -> Path:
+def simulated(palmette_lab: Callable[..., Any], tmp_path: Path) -> Path:
     """An allreduce on 16 hosts of two ranks."""
     try:
         simgrid.find_smpirun()
     except SimulateError as error:
         pytest.skip(str(error))
     folder = tmp_path / "simulated"
-    result = palmette(
-        "simulate", "--machine", "4leaf@3GB/s~2us:4node@1.5GB/s:2core", "--collectives", "allreduce", "--sizes", "1K",
-        "--rivals", "none", "--env", "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder,
+    result = palmette_lab("simulate", "--machine", "4leaf@3GB/s~2us:4node@1.5GB/s:2core",
+        "--collectives", "allreduce", "--sizes", "1K", "--rivals", "none", "--env",
+        "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder,
     )  # fmt: skip
     assert result.status == 0, result.err
     return folder

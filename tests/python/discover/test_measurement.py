@@ -279,15 +279,14 @@ def test_a_job_of_one_rank_or_one_host_is_refused() -> None:
             ("--from", "synthetic", "2node", "mpiexec", "-n", "4"),
             "only --from measurement runs a job; leave out -- mpiexec -n 4",
         ),
-        (("--from", "measurement", "--lab-name", "nobody"), "the lab 'nobody' is not up"),
         (("--from", "measurement", "--lab", "nobody"), "the lab 'nobody' is not up"),
         (("--from", "measurement", "--", "nompiexec", "-n", "2"), "nompiexec: no such program"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(
-    palmette: Callable[..., Any], arguments: tuple[str, ...], message: str
+    palmette_lab: Callable[..., Any], arguments: tuple[str, ...], message: str
 ) -> None:
-    result = palmette("discover", *arguments)
+    result = palmette_lab("discover", *arguments)
     assert (result.status, result.err.count("\n")) == (2, 1)
-    assert result.err.startswith("palmette discover: ")
+    assert result.err.startswith("palmette-lab discover: ")
     assert message in result.err

@@ -18,10 +18,10 @@ from palmette.export.decisions import FUNCTIONS
 from palmette.export.make import make_exports
 from palmette.export.mpich_coordinates import TREES
 from palmette.export.openmpi_match import NUMBERS
-from palmette.lab import Lab
 from palmette.measure.errors import BenchError
 from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
+from palmette_lab.lab import Lab
 
 from .conftest import RANKS, table_of
 

@@ -18,7 +18,7 @@ LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 
 def test_a_gather_that_fills_the_roots_link_takes_once_the_bound(palmette: Call) -> None:
-    call = ("flow", "gather", "--machine", LAB, "--size", "64K", "--algorithm", "linear")
+    call = ("plan", "--flow", "gather", "--machine", LAB, "--size", "64K", "--algorithm", "linear")
     result = palmette(*call)
     assert result.status == 0
     assert "into leaf0" in result.out
@@ -36,8 +36,8 @@ def test_a_gather_that_fills_the_roots_link_takes_once_the_bound(palmette: Call)
 
 
 def test_quiet_and_loaded_stand_side_by_side(palmette: Call) -> None:
-    call = ("flow", "allgather", "--machine", LAB, "--placement", "random:1", "--size", "64K", "--algorithm", "ring",
-            "--traffic", "alltoall:half:64K")  # fmt: skip
+    call = ("plan", "--flow", "allgather", "--machine", LAB, "--placement", "random:1", "--size", "64K",
+            "--algorithm", "ring", "--traffic", "alltoall:half:64K")  # fmt: skip
     document = json.loads(palmette(*call, "--json").out)
     assert document["loaded"]["seconds"] > 1.2 * document["quiet"]["seconds"]
     assert document["loaded"]["background_messages"] > 0
@@ -53,7 +53,7 @@ def test_quiet_and_loaded_stand_side_by_side(palmette: Call) -> None:
 
 def test_the_picture_has_a_row_for_each_link_and_folds_many(palmette: Call, tmp_path: Path) -> None:
     file = tmp_path / "flow.svg"
-    call = ("flow", "allgather", "--size", "64K", "--algorithm", "ring", "--svg", file)
+    call = ("plan", "--flow", "allgather", "--size", "64K", "--algorithm", "ring", "--svg", file)
     assert palmette(*call, "--machine", LAB, "--traffic", "alltoall").status == 0
     text = file.read_text(encoding="utf-8")
     ElementTree.fromstring(text)
@@ -66,7 +66,7 @@ def test_the_picture_has_a_row_for_each_link_and_folds_many(palmette: Call, tmp_
 
 
 def test_bytes_over_time_add_up_in_json_and_in_the_picture(palmette: Call, tmp_path: Path) -> None:
-    call = ("flow", "gather", "--machine", LAB, "--placement", "cyclic", "--size", "64K")
+    call = ("plan", "--flow", "gather", "--machine", LAB, "--placement", "cyclic", "--size", "64K")
     file = tmp_path / "flow.svg"
     played = json.loads(palmette(*call, "--json", "--over-time", "--svg", file).out)["quiet"]
     for link in played["links"]:
@@ -84,7 +84,7 @@ def test_bytes_over_time_add_up_in_json_and_in_the_picture(palmette: Call, tmp_p
 def test_background_messages_that_outlast_the_plan_are_explained(palmette: Call) -> None:
     note = "no background message ended before the plan did; those under way took their share of the links"
     for size, ends in (("1K", False), ("64K", True)):
-        out = palmette("flow", "gather", "--machine", LAB, "--traffic", "alltoall", "--size", size).out
+        out = palmette("plan", "--flow", "gather", "--machine", LAB, "--traffic", "alltoall", "--size", size).out
         counts = {line[:-20].rstrip(): line.split()[-2:] for line in out.splitlines() if line.startswith("background")}
         assert (counts["background messages ended"][1] != "0") is ends
         assert counts["background bytes between leaves"][1] != "0"
@@ -93,7 +93,7 @@ def test_background_messages_that_outlast_the_plan_are_explained(palmette: Call)
 
 @pytest.mark.parametrize("collective", _core.collectives())
 def test_everything_fits_in_80_columns(palmette: Call, collective: str) -> None:
-    result = palmette("flow", collective, "--machine", LAB, "--placement", "cyclic", "--size", "64K",
+    result = palmette("plan", "--flow", collective, "--machine", LAB, "--placement", "cyclic", "--size", "64K",
                       "--traffic", "alltoall:half:64K")  # fmt: skip
     if "leaves this call to the MPI" in result.err:
         pytest.skip("the table leaves this call to the MPI")
@@ -102,7 +102,7 @@ def test_everything_fits_in_80_columns(palmette: Call, collective: str) -> None:
 
 
 def test_a_machine_without_capacities_shares_nothing(palmette: Call) -> None:
-    result = palmette("flow", "bcast", "--machine", "2node~1ms:2core", "--algorithm", "k_nomial")
+    result = palmette("plan", "--flow", "bcast", "--machine", "2node~1ms:2core", "--algorithm", "k_nomial")
     assert result.status == 0
     assert "no capacity of any link is known" in result.out
 
@@ -117,9 +117,9 @@ def test_a_machine_without_capacities_shares_nothing(palmette: Call) -> None:
     ],
 )
 def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...], message: str) -> None:
-    result = palmette("flow", "allgather", *options)
+    result = palmette("plan", "--flow", "allgather", *options)
     assert result.status == 2
-    assert result.err.startswith("palmette flow: ")
+    assert result.err.startswith("palmette plan: ")
     assert message in result.err
     assert result.err.count("\n") == 1
 

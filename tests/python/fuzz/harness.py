@@ -95,13 +95,23 @@ def options_of(words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return the options that the command of a line takes, and whether each wants a value."""
     import click
 
-    from palmette.cli.main import COMMANDS, UNDER, loaded
+    from programs import PROGRAMS
 
-    row = UNDER.get((words[0], words[1] if len(words) > 1 else "")) or COMMANDS[words[0]][:2]
-    command = loaded(row[0], row[1])
-    if isinstance(command, click.Group):
-        command = command.commands.get(words[1] if len(words) > 1 else "", command)
+    name, rest = program_of(words)
+    command: click.Command = PROGRAMS[name]
+    for word in rest:
+        below = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        if below is None:
+            break
+        command = below
+    if isinstance(command, click.Group) and (default := getattr(command, "table", None) and command.table.default):
+        command = command.get_command(click.Context(command), default) or command
     return [(option, not one.is_flag) for one in command.params if isinstance(one, click.Option) for option in one.opts]
+
+
+def program_of(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the program that a line of the corpus calls and its words: palmette, or palmette-lab behind `lab`."""
+    return ("palmette-lab", [*words[1:]]) if words[:1] == ["lab"] else ("palmette", [*words])
 
 
 @cache
@@ -199,7 +209,7 @@ def _peak(reset: bool = False) -> int:
 
 
 def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outcome:
-    from palmette.cli.main import main
+    from programs import MAINS
 
     outcome = Outcome(number, case)
     _lay_out(folder, files, case)
@@ -216,7 +226,8 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
     os.environ.update(case.environment)
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            outcome.status = main(case.words)
+            name, words = program_of(case.words)
+            outcome.status = MAINS[name](words)
     except Launched:
         pass
     except BaseException as error:
@@ -378,10 +389,9 @@ def _ended(seed: int, worker: _Worker, files: dict[str, bytes]) -> Outcome:
 
 def _load() -> None:
     """Import all commands once, before workers are made."""
-    from palmette.cli.main import COMMANDS, UNDER, loaded
+    from programs import commands
 
-    for module, attribute, *_ in [*COMMANDS.values(), *UNDER.values()]:
-        loaded(module, attribute)
+    commands()
 
 
 def describe(seed: int, outcome: Outcome) -> str:

@@ -39,18 +39,18 @@ LIBRARIES = (("/opt/palmette/[^ ]*/lib/", f"{ROOT}/python/palmette/lib/"), ("/op
 HERE = (r"--topology topology.json(.* -- )", r"--topology here.json\1")
 BENCH = (
     HERE,
-    (r"palmette bench( collectives)?\b", rf"palmette bench {FEW} --sizes 1K"),
+    (r"(palmette(?:-lab)? bench)( collectives)?\b", rf"\1 {FEW} --sizes 1K"),
     (r"--budget [0-9a-z]+", "--budget 100s"),
 )
-PATTERN = (HERE, (r"palmette bench (pattern|compose)", rf"palmette bench \1 {FEW}"), ("--budget 1min", "--budget 30s"))
-APP = (("palmette bench app", "palmette bench app --rounds 1"),)
-TUNE = (("palmette tune", "palmette tune --sizes 1K --budget 30s"), (r"--budget (10min|75s)", "--budget 30s"))
+PATTERN = (HERE, (r"(palmette(?:-lab)? bench (?:pattern|compose))", rf"\1 {FEW}"), ("--budget 1min", "--budget 30s"))
+APP = ((r"(palmette(?:-lab)? bench app)", r"\1 --rounds 1"),)
+TUNE = ((r"(palmette(?:-lab)? tune)", r"\1 --sizes 1K --budget 30s"), (r"--budget (10min|75s)", "--budget 30s"))
 CALIBRATE = (
     HERE,
-    ("palmette calibrate", "palmette calibrate --budget 5s --target 50%"),
+    (r"(palmette(?:-lab)? calibrate)", r"\1 --budget 5s --target 50%"),
 )
 SIMULATE = (
-    ("palmette simulate", "palmette simulate --collectives gather --sizes 64 --rivals mpich --cpu-limit 20s"),
+    ("palmette-lab simulate", "palmette-lab simulate --collectives gather --sizes 64 --rivals mpich --cpu-limit 20s"),
     ("--sizes [0-9,KM]+", "--sizes 64"),
     ("--ranks 128", "--ranks 16"),
 )
@@ -76,9 +76,9 @@ RULES = [
         "aggregator|guide/sharp",
         "aggregator serve",
         LONG,
-        (("(palmette aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),
+        (("(palmette-aggregator .*)", r"\1 > serve.log 2>&1 & echo $! > background; sleep 3"),),
     ),
-    Rule("aggregator", "palmette aggregator token --new-key /etc", LONG, FOLDER),
+    Rule("aggregator", "palmette-aggregator token --new-key /etc", LONG, FOLDER),
     Rule("aggregator", "cp packaging/systemd", "needs systemd as the machine's first process"),
     Rule("site", r"(palmette|cp|echo|editor) .*/etc", LONG, (("/etc/", "etc/"),)),
     Rule("site", r"palmette .* srun", SLURM),
@@ -116,15 +116,16 @@ RULES = [
         LONG,
         (("topology.json", "here.json"), (r"\./app", "./steps allreduce 4096 1000 3")),
     ),
-    Rule("guide/sharp", "lab run", "needs the topology that its reader has edited"),
+    Rule("guide/sharp", "palmette-lab run", "needs the topology that its reader has edited"),
     Rule("lab", "/run/palmette-lab", LONG, (("/run/palmette-lab", "$PALMETTE_LAB_STATE"),)),
     # What measures for minutes runs in small.
     Rule("patterns", "rail --topology", LONG, (*PATTERN, ("rail", "rail:groups=2"))),
-    Rule("", r"palmette bench (pattern|compose)", LONG, PATTERN),
-    Rule("", r"palmette bench app", LONG, APP),
-    Rule("", r"palmette bench", LONG, BENCH),
-    Rule("", r"palmette tune", LONG, TUNE),
-    Rule("", r"palmette calibrate", LONG, CALIBRATE),
+    Rule("", r"palmette(-lab)? bench report", LONG),
+    Rule("", r"palmette(-lab)? bench (pattern|compose)", LONG, PATTERN),
+    Rule("", r"palmette(-lab)? bench app", LONG, APP),
+    Rule("", r"palmette(-lab)? bench", LONG, BENCH),
+    Rule("", r"palmette(-lab)? tune", LONG, TUNE),
+    Rule("", r"palmette(-lab)? calibrate", LONG, CALIBRATE),
     Rule("predict", "predict_against", LONG, (("topology.json", "lab.json"),), (0, 1)),
     Rule("predict", "studies/", LONG, ((r"--budget-min \d+", "--budget-min 1.5"),), (0, 1)),
     Rule("tuning", "studies/", LONG, (("choice_quality.py", "choice_quality.py --draw 1 --budget-min 0.5"),), (0, 1)),
@@ -137,18 +138,18 @@ RULES = [
         (0, 1, 2),
         r"\| all \| \d+",
     ),
-    Rule("", "palmette simulate", LONG, SIMULATE),
+    Rule("", "palmette-lab simulate", LONG, SIMULATE),
     # Output that stands in the guide is compared elsewhere.
-    Rule("guide/(plan|bound|flow|predict)", r"palmette (plan|bound|flow|predict) ", TESTED),
+    Rule("guide/(plan|bound|flow|predict)", r"palmette plan ", TESTED),
     # Networks of this machine.
-    Rule("", r"(sudo )?palmette (lab|demo)|palmette report demo", LONG),
+    Rule("", r"(sudo )?palmette(-lab| demo)\b|palmette report demo", LONG),
     # The rest is run; what a newcomer reads first in each test.
     Rule("", "--compare|--trace|--profile", LONG),
     Rule(
         "^(README|docs/start)", r"(palmette (discover|run|doctor|show|plan gather|report|top)|export|mpicc|cp)\b", QUICK
     ),
     Rule("discover|guide/README", "palmette|export|cp|mpicc", QUICK),
-    Rule("", r"(palmette|export|mpicc|mpiexec|source|python3|env/bin|PALMETTE_\w+=|sqlite3)", LONG),
+    Rule("", r"(palmette(-aggregator)?|export|mpicc|mpiexec|source|python3|env/bin|PALMETTE_\w+=|sqlite3)", LONG),
 ]
 
 SMALLER = [
@@ -164,14 +165,15 @@ SMALLER = [
 """What is replaced before a line is run: pattern, replacement and reason."""
 
 THIS_HOST = "palmette discover --from hwloc -o here.json"
-SMALL = "palmette lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
+SMALL = "palmette-lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
 BEFORE = {
-    "docs/guide/bench.md": [SMALL, THIS_HOST],
+    "docs/guide/bench.md": [THIS_HOST],
+    "docs/guide/lab-bench.md": [SMALL],
     "docs/guide/calibrate.md": [SMALL, THIS_HOST],
     "docs/guide/tune.md": [SMALL, THIS_HOST],
     "docs/guide/predict.md": [
         SMALL,
-        f"palmette bench {FEW} allgather --sizes 16K,64K --lab small",
+        f"palmette-lab bench {FEW} allgather --sizes 16K,64K --lab small",
         "cp $PALMETTE_LAB_STATE/small/topology.json lab.json",
     ],
     "docs/guide/map.md": ["env -u LD_LIBRARY_PATH mpicc.openmpi app.c -o app4 -lm"],

@@ -17,6 +17,8 @@ PATTERNS = (
 COMMANDS = {
     *(
         "palmette",
+        "palmette-lab",
+        "palmette-aggregator",
         "pip",
         "make",
         "mpicc",

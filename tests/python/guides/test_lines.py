@@ -18,8 +18,8 @@ import pytest
 
 import test_guides
 from palmette.cli.common import CliError
-from palmette.cli.group import cli
 from palmette.cli.run_options import read_options
+from programs import PROGRAMS
 from slurm.cluster import in_slurm, require_slurm
 
 from .kinds import BEFORE, LONG, QUICK, RULES, SLURM, TESTED, rule_of, smaller
@@ -61,7 +61,7 @@ def test_lines_whose_output_is_compared_are_among_the_examples() -> None:
 
 
 def words_of(text: str) -> Iterator[list[str]]:
-    """Yield the words of each call of palmette in a shell line."""
+    """Yield the words of each call of palmette's programs in a shell line, the program's name first."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|<>()")
     lexer.whitespace_split = True
     lexer.commenters = "#"
@@ -72,9 +72,9 @@ def words_of(text: str) -> Iterator[list[str]]:
         if file:
             continue
         if word in (";", "&&", "|", ">", "<", "<(", "(", ")"):
-            names = [at for at, one in enumerate(words) if Path(one).name == "palmette"]
+            names = [at for at, one in enumerate(words) if Path(one).name in PROGRAMS]
             if names and all(one == "sudo" or "=" in one for one in words[: names[0]]):
-                yield words[names[0] + 1 :]
+                yield [Path(words[names[0]]).name, *words[names[0] + 1 :]]
             words = []
         else:
             words.append(word)
@@ -82,9 +82,10 @@ def words_of(text: str) -> Iterator[list[str]]:
 
 def parsed(words: list[str]) -> None:
     """Parse the words of a command line as palmette does, and run nothing. Raises click's errors and CliError."""
-    context = cli.make_context("palmette", list(words), obj=list(words))
+    program, *words = words
+    context = PROGRAMS[program].make_context(program, list(words), obj=list(words))
     rest = [*context._protected_args, *context.args]
-    if words[:1] == ["run"]:
+    if program == "palmette" and words[:1] == ["run"]:
         assert read_options(words[1:]) is not None
     while isinstance(context.command, click.Group) and rest:
         name, command, rest = context.command.resolve_command(context, rest)
@@ -113,7 +114,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             os.kill(int((tmp_path / "background").read_text()), signal.SIGTERM)
     for lab in (tmp_path / "home" / "labs").glob("*/"):
         subprocess.run(
-            [ROOT / ".venv/bin/palmette", "lab", "down", "--name", lab.name],
+            [ROOT / ".venv/bin/palmette-lab", "down", "--name", lab.name],
             env=os.environ | {"PALMETTE_LAB_STATE": str(lab.parent)},
             capture_output=True,
             check=False,

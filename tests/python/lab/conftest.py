@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
 from palmette.mpi import install as mpi_install
+from palmette_lab.lab import Lab, LabError
+from palmette_lab.lab.namespaces import check_can_build
 
 PROGRAMS = Path(__file__).with_name("programs")
 
@@ -40,7 +40,7 @@ def lab_state(_can_build: str | None, tmp_path: Path, monkeypatch: pytest.Monkey
     folder = tmp_path / "labs"
     monkeypatch.setenv("PALMETTE_LAB_STATE", str(folder))
     yield folder
-    from palmette.lab import build, state
+    from palmette_lab.lab import build, state
 
     for name in state.known_labs():
         build.tear_down(name)

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from palmette.lab import Lab, LabError, aggregators, build
-from palmette.lab.processes import ProcessId
 from palmette.mpi.install import Installation
 from palmette.topology import file as topology_file
+from palmette_lab.lab import Lab, LabError, aggregators, build
+from palmette_lab.lab.processes import ProcessId
 
 pytestmark = pytest.mark.root
 
@@ -40,7 +40,7 @@ def lab(lab_state: Path, _program: None) -> Iterator[Lab]:
 
 
 def trial(lab: Lab, host: str, address: str) -> subprocess.CompletedProcess[str]:
-    """Run `palmette aggregator try` on a host."""
+    """Run `palmette-aggregator try` on a host."""
     assert lab.token_path is not None
     words = ["-m", "palmette.cli.main", "aggregator", "try", address, "--token", str(lab.token_path), "--bytes", "4096"]
     command = lab.exec_command(host, [sys.executable, *words])
@@ -104,12 +104,14 @@ def test_daemons_end_with_a_lab_that_is_killed(lab: Lab) -> None:
     assert all(process.kill() for process in running.values())
 
 
-def test_status_shows_the_aggregators(lab: Lab, palmette: Callable[..., Any]) -> None:
+def test_status_shows_the_aggregators(
+    lab: Lab, palmette_lab: Callable[..., Any], palmette_aggregator: Callable[..., Any]
+) -> None:
     assert processes(lab)["aggregator1"].kill()
-    text = palmette("lab", "status").out
+    text = palmette_lab("status").out
     assert max(map(len, text.splitlines()[2:])) <= 80 + len(str(lab.topology_path))
     assert "aggregator0  10.77.0.5:7117  400 Mbit/s  fabric" in text
-    (told,) = json.loads(palmette("lab", "status", "--json").out)["labs"]
+    (told,) = json.loads(palmette_lab("status", "--json").out)["labs"]
     assert [(one["name"], one["switch"], one["address"]) for one in told["aggregators"]] == [
         ("aggregator0", "fabric", "10.77.0.5:7117"),
         ("aggregator1", "leaf0", "10.77.0.6:7117"),
@@ -117,7 +119,7 @@ def test_status_shows_the_aggregators(lab: Lab, palmette: Callable[..., Any]) ->
     ]
     assert [one["pid"] is None for one in told["aggregators"]] == [False, True, False]
     assert told["link_bits_per_s"]["aggregator2"] == 1e9
-    status = palmette("aggregator", "status", told["aggregators"][0]["status"], "--json")
+    status = palmette_aggregator("status", told["aggregators"][0]["status"], "--json")
     assert json.loads(status.out)["address"] == "10.77.0.5:7117"
 
 

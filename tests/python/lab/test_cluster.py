@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab, LabError, backlog, build, namespaces, state
-from palmette.lab.processes import ProcessId
 from palmette.topology import file as topology_file
+from palmette_lab.lab import Lab, LabError, backlog, build, namespaces, state
+from palmette_lab.lab.processes import ProcessId
 
 pytestmark = pytest.mark.root
 
@@ -265,7 +265,8 @@ def test_a_build_that_fails_half_way_is_undone(lab_state: Path, monkeypatch: pyt
 
 def test_a_lab_ends_with_the_process_that_made_it_even_if_that_is_killed(lab_state: Path) -> None:
     code = (
-        "from palmette.lab import Lab; import time; print(Lab.up('2node').state.keeper_pid, flush=True); time.sleep(60)"
+        "from palmette_lab.lab import Lab; import time; "
+        "print(Lab.up('2node').state.keeper_pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as maker:
         assert maker.stdout is not None
@@ -282,4 +283,4 @@ def test_a_kernel_that_refuses_namespaces_is_told_in_one_line(lab_state: Path) -
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "palmette lab up: cannot make the hosts: cannot create namespaces: Operation not permitted" in done.stderr
+    assert "palmette-lab up: cannot make the hosts: cannot create namespaces: Operation not permitted" in done.stderr

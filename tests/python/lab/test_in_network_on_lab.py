@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from palmette.aggregator.status import read as status_of
-from palmette.lab import Lab, LabError, aggregators
 from palmette.mpi.abi import LIBRARIES
 from palmette.mpi.install import MpiNotFoundError, find
+from palmette_lab.lab import Lab, LabError, aggregators
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 

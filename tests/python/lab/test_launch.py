@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab.mpi_settings import lab_settings
 from palmette.mpi import install as mpi_install
 from palmette.mpi import launch
 from palmette.mpi.install import Installation
 from palmette.mpi.launch.identify import identify_text
+from palmette_lab.lab.mpi_settings import lab_settings
 
 HOSTS = ["h1", "h0", "h1", "h2"]
 

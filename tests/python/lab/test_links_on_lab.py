@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import LIBRARIES
 from palmette.record import links as link_loads
@@ -16,6 +15,7 @@ from palmette.record.findings import Detail, findings_of
 from palmette.record.machine import seats_of
 from palmette.record.reading import read_job
 from palmette.settings import force
+from palmette_lab.lab import Lab
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

@@ -12,8 +12,8 @@ import pytest
 
 from palmette import _core
 from palmette.cli.main import main
-from palmette.lab import Lab
-from palmette.lab.running import run_to_end
+from palmette.measure.running import run_to_end
+from palmette_lab.lab import Lab
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

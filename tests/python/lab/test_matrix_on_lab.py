@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from palmette.cli.main import main
-from palmette.lab import Lab
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import LIBRARIES, Abi
+from palmette_lab.lab import Lab
 
 from .test_reorder_on_lab import sent
 

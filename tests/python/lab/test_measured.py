@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from palmette.lab import Lab
 from palmette.mpi import install as mpi_install
 from palmette.topology.file import load
+from palmette_lab.lab import Lab
 
 Palmette = Callable[..., Any]
 
@@ -24,14 +24,16 @@ Palmette = Callable[..., Any]
 @pytest.mark.root
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi", "impi"])
-def test_the_lab_is_found_to_be_what_it_was_made(palmette: Palmette, lab_state: Path, tmp_path: Path, mpi: str) -> None:
+def test_the_lab_is_found_to_be_what_it_was_made(
+    palmette_lab: Palmette, lab_state: Path, tmp_path: Path, mpi: str
+) -> None:
     output = tmp_path / "c.json"
     try:
         mpi_install.find(mpi)
     except mpi_install.MpiNotFoundError as error:
         pytest.skip(str(error))
     with Lab.up("2leaf@50Mbit/s:2node@100Mbit/s:2core", name="calibrated", spine_delay_s=5e-3):
-        result = palmette("calibrate", "--lab-name", "calibrated", "--mpi", mpi, "-o", output, "--budget", "12s")
+        result = palmette_lab("calibrate", "--lab", "calibrated", "--mpi", mpi, "-o", output, "--budget", "12s")
         assert result.status == 0, result.err
         assert max(map(len, result.out.splitlines())) <= 80
     machine = load(output).machine
@@ -56,11 +58,11 @@ def test_the_lab_is_found_to_be_what_it_was_made(palmette: Palmette, lab_state: 
 @pytest.mark.slow
 @pytest.mark.parametrize("spine_delay_s", [5e-3, 0.0])
 def test_the_leaves_of_a_lab_are_found_by_a_far_spine_or_narrow_uplinks(
-    palmette: Palmette, lab_state: Path, tmp_path: Path, spine_delay_s: float
+    palmette_lab: Palmette, palmette: Palmette, lab_state: Path, tmp_path: Path, spine_delay_s: float
 ) -> None:
     with Lab.up("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", name="found", spine_delay_s=spine_delay_s) as lab:
         output = tmp_path / "found.json"
-        result = palmette("discover", "--from", "measurement", "--lab", "found", "-o", output)
+        result = palmette_lab("discover", "--from", "measurement", "--lab", "found", "-o", output)
         assert result.status == 0, result.err
         wanted = {
             frozenset(host.name for host in leaf.hosts()) for leaf in load(lab.topology_path).machine.tree.children
@@ -80,11 +82,11 @@ def test_the_leaves_of_a_lab_are_found_by_a_far_spine_or_narrow_uplinks(
 @pytest.mark.mpi
 @pytest.mark.root
 def test_a_lab_is_calibrated_whatever_else_the_machine_does(
-    palmette: Palmette, lab_state: Path, tmp_path: Path
+    palmette_lab: Palmette, lab_state: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "c.json"
     with Lab.up("2leaf@50Mbit/s:2node@100Mbit/s:1core", name="calibrated"):
-        result = palmette("calibrate", "--lab", "calibrated", "-o", output, "--budget", "4s")
+        result = palmette_lab("calibrate", "--lab", "calibrated", "-o", output, "--budget", "4s")
         assert result.status == 0, result.err
     machine = load(output).machine
     assert machine.calibration is not None
@@ -97,10 +99,12 @@ def test_a_lab_is_calibrated_whatever_else_the_machine_does(
 
 @pytest.mark.mpi
 @pytest.mark.root
-def test_the_hosts_of_a_lab_are_found_by_measurement(palmette: Palmette, lab_state: Path, tmp_path: Path) -> None:
+def test_the_hosts_of_a_lab_are_found_by_measurement(
+    palmette_lab: Palmette, palmette: Palmette, lab_state: Path, tmp_path: Path
+) -> None:
     output = tmp_path / "found.json"
     with Lab.up("2leaf@50Mbit/s:1node@100Mbit/s:1core", name="found", spine_delay_s=5e-3):
-        result = palmette("discover", "--from", "measurement", "--lab", "found", "-o", output)
+        result = palmette_lab("discover", "--from", "measurement", "--lab", "found", "-o", output)
         assert result.status == 0, result.err
     assert {host.name for host in load(output).machine.tree.hosts()} == {"h0", "h1"}
     planned = palmette("plan", "gather", "--topology", output, "--algorithm", "linear")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import LIBRARIES, PROGRAMS
 from palmette.record.reading import Job, read_job
+from palmette_lab.lab import Lab
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 
@@ -129,7 +129,7 @@ def test_without_an_end_the_error_grows(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_job_on_a_lab_is_recorded_whoever_starts_palmette(lab: Lab, tmp_path: Path, inside: bool) -> None:
-    """`palmette run --trace t palmette lab run --palmette`, and `palmette lab run -- palmette run --trace t` in each
+    """`palmette run --trace t palmette-lab run --palmette`, and `palmette-lab run -- palmette run --trace t` in each
     rank: no rank refuses what a faster one has begun."""
     folder = tmp_path / "t"
     palmette = [sys.executable, "-m", "palmette.cli.main"]

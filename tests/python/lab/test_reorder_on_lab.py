@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab
-from palmette.lab.network import plan_network
-from palmette.lab.spec import read_spec
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import LIBRARIES
+from palmette_lab.lab import Lab
+from palmette_lab.lab.network import plan_network
+from palmette_lab.lab.spec import read_spec
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

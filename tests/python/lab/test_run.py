@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.lab import Lab, LabError
 from palmette.mpi.install import NAMES
 from palmette.topology.placement import PlacementError
+from palmette_lab.lab import Lab, LabError
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 
@@ -28,7 +28,7 @@ BRIEF = ("/bin/sleep", "0.5")
 
 
 def run_command(*arguments: str | Path) -> list[str]:
-    """`palmette lab run ARGUMENTS` in a process of its own."""
+    """`palmette-lab run ARGUMENTS` in a process of its own."""
     code = "from palmette.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
     return [sys.executable, "-c", code, "lab", "run", *map(str, arguments)]
 
@@ -174,7 +174,7 @@ def test_with_palmette_the_lab_wiring_is_known_and_reported(lab: Lab, ranks_prog
         run_command("--mpi", "mpich", "--", program), capture_output=True, text=True, timeout=60, check=False
     )
     assert plain.stderr.splitlines() == [
-        "palmette lab run: by the MPI alone; --palmette runs it with palmette, --report tells why"
+        "palmette-lab run: by the MPI alone; --palmette runs it with palmette, --report tells why"
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from palmette.doctor.site import NODE_CHECK, ask, compare
-from palmette.lab import Lab
+from palmette_lab.lab import Lab
 
 pytestmark = pytest.mark.root
 

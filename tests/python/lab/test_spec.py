@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from palmette.discover.run import discover
-from palmette.lab import LabError
-from palmette.lab.network import link_commands, plan_network
-from palmette.lab.shaping import burst_bytes, shaping_lines
-from palmette.lab.spec import PAYLOAD_SHARE, read_spec
-from palmette.lab.topology import lab_topology, save_topology
 from palmette.topology import file as topology_file
+from palmette_lab.lab import LabError
+from palmette_lab.lab.network import link_commands, plan_network
+from palmette_lab.lab.shaping import burst_bytes, shaping_lines
+from palmette_lab.lab.spec import PAYLOAD_SHARE, read_spec
+from palmette_lab.lab.topology import lab_topology, save_topology
 
 EIGHT = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from palmette.lab import LabError, build, user_namespace
-from palmette.lab.namespaces import check_can_build
-from palmette.lab.network import plan_network
-from palmette.lab.spec import read_spec
-from palmette.measure.places import LabPlace
 from palmette.mpi import install as mpi_install
+from palmette_lab.lab import LabError, build, user_namespace
+from palmette_lab.lab.namespaces import check_can_build
+from palmette_lab.lab.network import plan_network
+from palmette_lab.lab.spec import read_spec
+from palmette_lab.place import LabPlace
 
 Helper = Callable[..., None]
 
@@ -113,11 +113,11 @@ def test_each_refusal_is_told_in_one_line_with_what_helps(
 
 
 def test_a_program_that_calls_the_command_line_is_not_replaced(
-    palmette: Callable[..., Any], helper: Helper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    palmette_lab: Callable[..., Any], helper: Helper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     helper()
-    result = palmette("lab", "run", "--lab", "2node", "--mpi", "mpich", "--", "./app")
+    result = palmette_lab("run", "--lab", "2node", "--mpi", "mpich", "--", "./app")
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "isn't replaced" in result.err
 
@@ -138,7 +138,7 @@ def _possible() -> None:
         mpi_install.find("mpich")
     except mpi_install.MpiNotFoundError as error:
         pytest.skip(str(error))
-    code = "from palmette.lab.user_namespace import way; print(way())"
+    code = "from palmette_lab.lab.user_namespace import way; print(way())"
     words = [*_command()[:-2], "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     if done.stdout != "user namespace\n":

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from palmette import _core
 from palmette.aggregator import status, token
-from palmette.lab.helpers import helper
+from palmette_lab.lab.helpers import helper
 
 HEADER_BYTES = 64
 VERSION_AT, TYPE_AT, LENGTH_AT = 4, 5, 52

@@ -36,7 +36,7 @@ SOAK = int(os.environ.get("PALMETTE_TEST_SOAK", "1"))
 TIMEOUT_S = 120.0 * max(1, SOAK)
 
 _POSIX = ("BARRIER", "BCAST", "REDUCE", "ALLREDUCE")
-# Sixteen ranks on two cores: an MPI that polls without giving way takes minutes (see palmette.lab.mpi_settings).
+# Sixteen ranks on two cores: an MPI that polls without giving way takes minutes (see palmette_lab.lab.mpi_settings).
 POLITE: dict[str, dict[str, str]] = {
     "mpich": {
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",

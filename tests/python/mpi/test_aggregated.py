@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from palmette.aggregator import token
-from palmette.lab import LabError
-from palmette.lab.helpers import helper
+from palmette_lab.lab import LabError
+from palmette_lab.lab.helpers import helper
 
 from .aggregation import ALL_KINDS, CREATE, HELLO, TYPE_AT, VERSION_AT, Daemon, Proxy, running, topology
 from .conftest import SOAK, Mpi, Ran, forced

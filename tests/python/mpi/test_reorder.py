@@ -22,7 +22,7 @@ CONSTRUCTORS = ("cart_create", "graph_create", "dist_graph_create", "dist_graph_
 
 
 def scattered(folder: Path, placement: str) -> dict[str, str]:
-    """Return the settings that put 16 ranks on the lab's hosts, as `palmette lab run --placement` would."""
+    """Return the settings that put 16 ranks on the lab's hosts, as `palmette-lab run --placement` would."""
     machine = _core.Machine.synthetic(LAB)
     path = folder / "lab.json"
     document = {"format": "palmette-topology", "version": 1, "machine": machine.to_json()}

@@ -287,11 +287,11 @@ def test_a_profile_has_sums_and_no_timeline(
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])
 def test_the_demonstration_shows_who_is_late(
-    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path, name: str
+    palmette_lab: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path, name: str
 ) -> None:
     mpi_called(name)
     for _ in range(2):  # its folder may be there already
-        result = palmette("demo", "--profile", "--mpi", name, "--folder", tmp_path / "demo")
+        result = palmette_lab("demo", "--profile", "--mpi", name, "--folder", tmp_path / "demo")
         assert result.status == 0, result.err
     assert "rank 1 comes last" in result.out
     assert (tmp_path / "demo" / "profile.html").stat().st_size > 10_000

@@ -16,8 +16,8 @@ import pytest
 
 from palmette import _core
 from palmette.aggregator import token
-from palmette.lab import LabError
-from palmette.lab.helpers import helper
+from palmette_lab.lab import LabError
+from palmette_lab.lab.helpers import helper
 
 from .aggregation import CREATE, HELLO, READY, TYPE_AT, VERSION_AT, Daemon, Proxy, running
 from .conftest import BUILD, PRELOADS, SOAK, Mpi, Ran, forced

@@ -89,18 +89,15 @@ def test_wrong_bytes_are_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("form", ["behind", "option"])
-def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_path: Path, form: str) -> None:
+def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_path: Path) -> None:
     try:
         mpich = mpi_install.find("mpich")
     except mpi_install.MpiNotFoundError as error:
         pytest.skip(str(error))
     table, picture = tmp_path / "rates.csv", tmp_path / "matrix.svg"
-    # As it was before every command took the line behind `--`.
-    line = ["--", str(mpich.mpiexec), "-n", "2"] if form == "behind" else ["--launcher", f"{mpich.mpiexec} -n 2"]
     result = palmette(
         "bench", "pattern", "rail:groups=2,way=both", "--sizes", "1K", "--seconds", "0", "--min-iterations", "3",
-        "--csv", table, "--svg", picture, "--json", *line,
+        "--csv", table, "--svg", picture, "--json", "--", mpich.mpiexec, "-n", "2",
     )  # fmt: skip
     assert result.status == 0, result.err
     (document,) = json.loads(result.out)
@@ -184,23 +181,23 @@ def test_tables_fit_in_80_columns_and_pictures_show_each_pair() -> None:
         ((), "no pattern given"),
         (("trail", "-n", "2"), "pattern 'trail' is unknown"),
         (("rail", "-n", "2", "--sizes", "many"), "many"),
-        (("rail", "-n", "2", "--launcher", "mpiexec -n 2"), "name different places"),
+        (("rail", "-n", "2", "--", "mpiexec", "-n", "2"), "name different places"),
         (("rail", "--topology", "x.json"), "belongs to a launcher line"),
-        (("rail", "--launcher", "no-such-launcher -n 2"), "no such program"),
+        (("rail", "--", "no-such-launcher", "-n", "2"), "no such program"),
         (("rail", "-n", "2", "--mpi", "nompi"), "nompi"),
-        (("rail", "-n", "2", "--lab-name", "x"), "name different places"),
+        (("rail", "-n", "2", "--lab", "x"), "name different places"),
         (("rail", "--placement", "cyclic", "--", "mpiexec", "-n", "2"), "both say where to run"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(palmette: Call, arguments: tuple[str, ...], complaint: str) -> None:
-    result = palmette("bench", "pattern", *arguments)
+def test_bad_input_is_one_line_and_status_2(palmette_lab: Call, arguments: tuple[str, ...], complaint: str) -> None:
+    result = palmette_lab("bench", "pattern", *arguments)
     assert result.status == 2
     assert complaint in result.err
-    assert result.err.startswith("palmette bench pattern: ")
+    assert result.err.startswith("palmette-lab bench pattern: ")
     assert len(result.err.splitlines()) == 1
 
 
-def test_help_names_all_patterns(palmette: Call) -> None:
-    result = palmette("bench", "pattern", "--help")
+def test_help_names_all_patterns(palmette_lab: Call) -> None:
+    result = palmette_lab("bench", "pattern", "--help")
     assert result.status == 0
     assert all(word in result.out for word in ("rail", "fan", "dense", "self", "matrix:FILE", "single_copy"))

@@ -71,14 +71,14 @@ def test_the_picture_has_a_row_for_each_aggregator(palmette: Call, tmp_path: Pat
 @pytest.mark.parametrize("machine", [LAB, SWITCH, "aggregator:8node@50Mbit/s:2core"])
 def test_predicted_and_simulated_times_are_near_the_bound_through_the_network(palmette: Call, machine: str) -> None:
     words = ("--machine", machine, "--algorithm", "in_network", "--json")
-    predicted = json.loads(palmette("predict", "allreduce", "--sizes", "16M", *words).out)["cells"][0]
-    simulated = json.loads(palmette("flow", "allreduce", "--size", "16M", *words).out)
+    predicted = json.loads(palmette("plan", "--predict", "allreduce", "--sizes", "16M", *words).out)["cells"][0]
+    simulated = json.loads(palmette("plan", "--flow", "allreduce", "--size", "16M", *words).out)
     for multiple in (predicted["multiple"], simulated["quiet"]["multiple"]):
         assert 0.999999 <= multiple < 1.3
 
 
 def test_flow_names_the_links_of_aggregators(palmette: Call) -> None:
-    call = ("flow", "allreduce", "--machine", SWITCH, "--size", "1M", "--algorithm", "in_network:share=100")
+    call = ("plan", "--flow", "allreduce", "--machine", SWITCH, "--size", "1M", "--algorithm", "in_network:share=100")
     out = palmette(*call).out
     assert "into aggregator0" in out
     levels = json.loads(palmette(*call, "--json").out)["quiet"]["levels"]
@@ -90,7 +90,9 @@ def test_what_chooses_never_offers_aggregators(palmette: Call) -> None:
     for size in ("64", "4K", "256K", "16M"):
         call = ("plan", "allreduce", "--machine", LAB, "--size", size)
         assert "in_network" not in palmette(*call).out
-        cells = json.loads(palmette("predict", "allreduce", "--machine", LAB, "--sizes", size, "--json").out)["cells"]
+        cells = json.loads(palmette("plan", "--predict", "allreduce", "--machine", LAB, "--sizes", size, "--json").out)[
+            "cells"
+        ]
         assert not any("in_network" in cell["algorithm"] for cell in cells)
 
 

@@ -17,7 +17,7 @@ LAB = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
 
 
 def test_a_table_names_the_fastest_its_multiple_of_the_bound_and_the_share_of_each_level(palmette: Call) -> None:
-    result = palmette("predict", "gather", "--machine", LAB, "--sizes", "64K")
+    result = palmette("plan", "--predict", "gather", "--machine", LAB, "--sizes", "64K")
     assert result.status == 0, result.err
     lines = result.out.splitlines()
     assert lines[0] == "gather, 16 ranks on 8 nodes, 3 leaves, placed block, root 0"
@@ -31,7 +31,9 @@ def test_a_table_names_the_fastest_its_multiple_of_the_bound_and_the_share_of_ea
 
 
 def test_json_parts_add_up_and_stay_above_the_bound(palmette: Call) -> None:
-    result = palmette("predict", "all", "--machine", LAB, "--sizes", "1K,64K", "--placement", "random:1", "--json")
+    result = palmette(
+        "plan", "--predict", "all", "--machine", LAB, "--sizes", "1K,64K", "--placement", "random:1", "--json"
+    )
     assert result.status == 0, result.err
     answer = json.loads(result.out)
     assert {cell["collective"] for cell in answer["cells"]} == set(_core.collectives())
@@ -46,9 +48,9 @@ def test_json_parts_add_up_and_stay_above_the_bound(palmette: Call) -> None:
 
 def test_other_forms_are_predicted_with_equal_blocks_and_each_collective_once(palmette: Call) -> None:
     words = ("--machine", LAB, "--sizes", "1K", "--json")
-    asked = palmette("predict", "reduce_scatter_block,reduce_scatter,gatherv", *words)
+    asked = palmette("plan", "--predict", "reduce_scatter_block,reduce_scatter,gatherv", *words)
     assert asked.status == 0, asked.err
-    assert json.loads(asked.out) == json.loads(palmette("predict", "reduce_scatter,gather", *words).out)
+    assert json.loads(asked.out) == json.loads(palmette("plan", "--predict", "reduce_scatter,gather", *words).out)
     assert asked.err.splitlines()[:2] == [
         "reduce_scatter_block: as reduce_scatter, all blocks of equal length",
         "gatherv: as gather, all blocks of equal length",
@@ -57,7 +59,7 @@ def test_other_forms_are_predicted_with_equal_blocks_and_each_collective_once(pa
 
 def test_a_picture_has_a_curve_for_each_algorithm_and_the_bound(palmette: Call, tmp_path: Path) -> None:
     path = tmp_path / "times.svg"
-    result = palmette("predict", "bcast", "--machine", LAB, "--svg", path)
+    result = palmette("plan", "--predict", "bcast", "--machine", LAB, "--svg", path)
     assert result.status == 0, result.err
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     curves = list(root.iter("{http://www.w3.org/2000/svg}polyline"))
@@ -66,7 +68,7 @@ def test_a_picture_has_a_curve_for_each_algorithm_and_the_bound(palmette: Call, 
 
 
 def test_named_algorithms_are_predicted_alone(palmette: Call) -> None:
-    result = palmette("predict", "gather,bcast", "--machine", LAB, "--algorithm", "k_nomial:radix=4",
+    result = palmette("plan", "--predict", "gather,bcast", "--machine", LAB, "--algorithm", "k_nomial:radix=4",
                       "--algorithm", "bine", "--sizes", "1K", "--json")  # fmt: skip
     assert result.status == 0, result.err
     found = {(cell["collective"], cell["algorithm"]) for cell in json.loads(result.out)["cells"]}
@@ -108,8 +110,8 @@ def test_the_formula_is_near_the_play_where_nothing_overlaps() -> None:
     ],
 )
 def test_bad_input_is_one_line_and_status_2(palmette: Call, arguments: list[str], said: str) -> None:
-    result = palmette("predict", *arguments)
+    result = palmette("plan", "--predict", *arguments)
     assert result.status == 2
     assert said in result.err
     assert len(result.err.splitlines()) == 1
-    assert result.err.startswith("palmette predict: ")
+    assert result.err.startswith("palmette plan: ")

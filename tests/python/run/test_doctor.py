@@ -120,7 +120,6 @@ def test_the_command_prints_and_gives_json(palmette: Callable[..., Any]) -> None
         "single copy",
         "XPMEM",
         "SHARP",
-        "lab",
     }
 
 

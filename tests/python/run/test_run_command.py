@@ -14,6 +14,7 @@ import pytest
 
 from palmette import _core
 from palmette.cli.group import run_group
+from palmette.cli.palmette import cli
 from palmette.cli.run_options import OPTIONS
 from palmette.mpi.abi import Abi, built, preload_library, record_library
 from palmette.run import jobs, prepared
@@ -208,7 +209,7 @@ def test_options_are_read_alike_with_and_without_the_command_lines_library(
     shutil.copy(TABLE, tmp_path / "table.json")
     alone = palmette("run", "--print", *words, app, "--report", "-v")
     assert alone.status == 0
-    assert run_group(["run", "--print", *words, app, "--report", "-v"]) == 0
+    assert run_group(cli, ["run", "--print", *words, app, "--report", "-v"]) == 0
     assert capsys.readouterr().out == alone.out
 
 
@@ -255,7 +256,7 @@ def test_a_script_takes_our_place_and_passes_the_preloads_on(first: str, librari
     assert (done.returncode, done.stdout) == (7, expected), done.stderr
 
 
-def test_a_lab_takes_the_same_files_for_a_report(palmette: Call) -> None:
-    result = palmette("lab", "run", "--mpi", "mpich", "--report", "page.html", "--", "sh", "-c", ":")
+def test_a_lab_takes_the_same_files_for_a_report(palmette_lab: Call) -> None:
+    result = palmette_lab("run", "--mpi", "mpich", "--report", "page.html", "--", "sh", "-c", ":")
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "--report page.html: a report's file ends in .json" in result.err

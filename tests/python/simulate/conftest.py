@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from palmette.bench.traffic import Traffic
 from palmette.settings import force
-from palmette.simulate import cluster, job, parameters, run, simgrid, watch
-from palmette.simulate.errors import SimulateError
+from palmette_lab.simulate import cluster, job, parameters, run, simgrid, watch
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.traffic import Traffic
 
 from .rivals import Rivals
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette.files import write_text
-from palmette.simulate import kept
-from palmette.simulate.simgrid import Ended
+from palmette_lab.simulate import kept
+from palmette_lab.simulate.simgrid import Ended
 
 ROOT = Path(__file__).resolve().parents[3]
 FILE = ROOT / "tests" / "data" / "simulated" / "rivals.json"

@@ -12,11 +12,11 @@ from palmette import _core
 from palmette.record.findings import trace_files
 from palmette.record.reading import Job, read_job
 from palmette.settings import force
-from palmette.simulate import cluster, simgrid
-from palmette.simulate.job import make_job
-from palmette.simulate.parameters import Parameters
-from palmette.simulate.platform import platform_xml
-from palmette.simulate.run import UNDERNEATH
+from palmette_lab.simulate import cluster, simgrid
+from palmette_lab.simulate.job import make_job
+from palmette_lab.simulate.parameters import Parameters
+from palmette_lab.simulate.platform import platform_xml
+from palmette_lab.simulate.run import UNDERNEATH
 from planted import BUILD
 
 from .conftest import VALUES

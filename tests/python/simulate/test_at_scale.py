@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from palmette.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate import cluster, job, limits, parameters, run
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long

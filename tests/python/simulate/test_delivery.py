@@ -7,7 +7,7 @@ import random
 import pytest
 
 from palmette import _core
-from palmette.simulate.delivery import Costs, Gaps, Shape, least_delivery_s, least_of_job_s
+from palmette_lab.simulate.delivery import Costs, Gaps, Shape, least_delivery_s, least_of_job_s
 
 US = 1e-6
 COSTS = Costs(Gaps(0.1 * US, 0.3 * US, 0.5 * US), 1.5 * US, 2.5 * US, 1e9)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from palmette.bench.results import Limit
-from palmette.simulate import cluster, job, kept, parameters, run, simgrid
-from palmette.simulate.compare import Cell, Compared, Trouble
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.results_page import results_page
-from palmette.simulate.table import table_lines
+from palmette_lab.simulate import cluster, job, kept, parameters, run, simgrid
+from palmette_lab.simulate.compare import Cell, Compared, Trouble
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.results_page import results_page
+from palmette_lab.simulate.table import table_lines
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -104,7 +104,7 @@ def test_the_results_page_marks_what_misses() -> None:
         Cell("gather", 4096, "block", 3e-6, "linear", {"mpich": 2e-6}, Limit(2e-6, "a link")),
     ]
     compared = Compared(cells, [Trouble("gather", "block", "impi", "deadlock")])
-    page = results_page("Bed", "All.", "palmette simulate", "3.32", compared)
+    page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", compared)
     assert "| 64 B | 1 us / 0.50 mpich / 10.00x | linear |" in page
     assert "| 1K | *~2 us / 1.00 mpich / 20.00x* | linear |" in page
     assert "| 4K | **3 us / 1.50 mpich / 1.50x** | linear |" in page
@@ -119,7 +119,7 @@ def test_cells_without_a_rival_are_counted_by_themselves() -> None:
         Cell("gather", 1024, "block", 1e-6, "linear", {}, Limit(1e-6, "a link")),
         Cell("gather", 4096, "block", 3e-6, "linear", {}, Limit(1e-6, "a link")),
     ]
-    page = results_page("Bed", "All.", "palmette simulate", "3.32", Compared(cells, [], notes=["something"]))
+    page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", Compared(cells, [], notes=["something"]))
     assert "Of 1 cells 1 are not slower" in page
     assert "2 more have no right rival that ended in its time; 1 of them" in page
     assert "Note: something." in page
@@ -132,7 +132,7 @@ def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
         Cell("gather", 4096, "block", None, "", {"mpich": 2e-6}, Limit(1e-7, "a link"), ended=False),
     ]
     compared = Compared(cells, [Trouble("gather", "block", "palmette", "over its 9 s of CPU, from 4K on")])
-    page = results_page("Bed", "All.", "palmette simulate", "3.32", compared)
+    page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", compared)
     assert "Of 3 cells 1 are not slower" in page
     assert "5 %, and 1 are at least" in page
     assert "| 1K | **wrong** | linear |" in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from palmette.settings import force
-from palmette.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate import cluster, job, limits, parameters, run
 
 VALUES = parameters.read()
 SMALL = "2leaf@3GB/s~2.45us:3+2node@1.5GB/s~1.57us:4core"

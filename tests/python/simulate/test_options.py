@@ -1,4 +1,4 @@
-"""What `palmette simulate` writes, keeps and leaves out when asked to, on eight ranks; rivals that are wrong or
+"""What `palmette-lab simulate` writes, keeps and leaves out when asked to, on eight ranks; rivals that are wrong or
 crash."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.text import size_text, time_text
-from palmette.simulate import simgrid
+from palmette_lab.simulate import simgrid
 
 Call = Callable[..., Any]
 SMALL = (
@@ -21,9 +21,9 @@ SMALL = (
 )  # fmt: skip
 
 
-def cells_of(palmette: Call, *words: str | Path) -> list[dict[str, Any]]:
+def cells_of(palmette_lab: Call, *words: str | Path) -> list[dict[str, Any]]:
     """What the command says as JSON."""
-    result = palmette("simulate", *words, "--json")
+    result = palmette_lab("simulate", *words, "--json")
     assert result.status == 0, result.err
     cells: list[dict[str, Any]] = json.loads(result.out)["cells"]
     return cells
@@ -71,7 +71,7 @@ def test_a_quarter_of_the_uplinks_takes_longer(smpirun: str, palmette: Call) -> 
                 assert after_s >= 16 * 4096 / 0.75e9 > before_s
 
 
-def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmette: Call) -> None:
+def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmette_lab: Call, palmette: Call) -> None:
     checked, timed = cells_of(palmette, *SMALL), cells_of(palmette, *SMALL, "--no-checks")
     assert all(cell["checked"] for cell in checked)
     assert not any(cell["checked"] for cell in timed)
@@ -79,12 +79,12 @@ def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmet
         # As near as the solver shares links among the messages of an all-to-all.
         assert other["palmette_s"] == pytest.approx(one["palmette_s"], rel=1e-4)
         assert other["rivals_s"] == pytest.approx(one["rivals_s"], rel=1e-4)
-    said = " ".join(palmette("simulate", *SMALL, "--no-checks").out.split())
+    said = " ".join(palmette_lab("simulate", *SMALL, "--no-checks").out.split())
     assert "without comparing the results, which take too much memory: alltoall 64 B, alltoall 4K, gather 64 B" in said
 
 
 def test_a_rival_that_is_really_wrong_is_told_and_its_time_counts_nowhere(
-    smpirun: str, tmp_path: Path, palmette: Call
+    smpirun: str, tmp_path: Path, palmette_lab: Call, palmette: Call
 ) -> None:
     # SMPI's mvapich2 returns from such an allgather at once, with nothing done: no time would be shorter.
     words = (
@@ -96,19 +96,21 @@ def test_a_rival_that_is_really_wrong_is_told_and_its_time_counts_nowhere(
     assert small["best_rival"] == "rdb"
     assert small["ratio"] == pytest.approx(small["palmette_s"] / small["rivals_s"]["rdb"])
     assert set(large["rivals_s"]) == {"mvapich2", "rdb"}
-    result = palmette("simulate", *words)
+    result = palmette_lab("simulate", *words)
     assert result.status == 0, "a rival's fault isn't palmette's"
     assert "mvapich2 allgather, block: wrong result at 64 B" in result.out
     (row,) = (line for line in result.out.splitlines() if line.strip().startswith("64 B"))
     assert " rdb " in row
 
 
-def test_a_rival_that_really_crashes_is_told_and_compared_with_nowhere(smpirun: str, palmette: Call) -> None:
+def test_a_rival_that_really_crashes_is_told_and_compared_with_nowhere(
+    smpirun: str, palmette_lab: Call, palmette: Call
+) -> None:
     words = ("--machine", "4node@1GB/s:16+8+8+8core", "--collectives", "gather", "--sizes", "8,64", "--rivals")
     for cell in cells_of(palmette, *words, "impi,ompi"):
         assert set(cell["rivals_s"]) == {"ompi"}
-    result = palmette("simulate", *words, "impi,ompi")
+    result = palmette_lab("simulate", *words, "impi,ompi")
     assert result.status == 0, "a rival's fault isn't palmette's"
     assert "impi gather, block: the simulator crashed (SIGSEGV), from 8 B on" in result.out
-    alone = palmette("simulate", *words, "impi")
+    alone = palmette_lab("simulate", *words, "impi")
     assert alone.out.count("none is right") == 2

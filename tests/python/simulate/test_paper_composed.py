@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from palmette import _core
-from palmette.simulate import cluster, job, parameters, run
+from palmette_lab.simulate import cluster, job, parameters, run
 
 pytestmark = pytest.mark.slow
 Took = Callable[..., dict[int, float]]

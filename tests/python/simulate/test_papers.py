@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import pytest
 
-from palmette.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate import cluster, job, limits, parameters, run
 
 VALUES = parameters.read()
 RIVALS = ("mpich", "ompi")

@@ -20,8 +20,8 @@ from palmette import _core
 from palmette.record.causes import causes_of, with_causes
 from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
-from palmette.simulate import simgrid
-from palmette.simulate.run import UNDERNEATH
+from palmette_lab.simulate import simgrid
+from palmette_lab.simulate.run import UNDERNEATH
 from planted import BUILD, LATENCY_MS, SCENARIOS, Planted, analysed, scenarios_of, waits_found, waits_shown
 
 from .conftest import VALUES

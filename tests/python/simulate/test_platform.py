@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from palmette.bench.results import Limit
-from palmette.simulate import cluster, compare, job, limits, parameters, run, table
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.page import write_comparison
-from palmette.simulate.platform import platform_xml
 from palmette.topology.model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
+from palmette_lab.simulate import cluster, compare, job, limits, parameters, run, table
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.page import write_comparison
+from palmette_lab.simulate.platform import platform_xml
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -269,19 +269,19 @@ def test_a_rival_asked_for_some_sizes_only_is_noted(monkeypatch: pytest.MonkeyPa
     assert found.notes == ["gather of 1K and more: the rival asked is linear, as others take too long to simulate"]
 
 
-def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette: Call) -> None:
+def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette_lab: Call) -> None:
     target = tmp_path / "p.xml"
-    result = palmette("simulate", "--machine", "2leaf:2node:2core", "--write-platform", target)
+    result = palmette_lab("simulate", "--machine", "2leaf:2node:2core", "--write-platform", target)
     assert result.status == 0
     assert len(list(ElementTree.parse(target).iter("host"))) == 4
 
 
-def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> None:
-    result = palmette("simulate", "--list")
+def test_the_stored_platforms_are_listed_within_80_columns(palmette_lab: Call) -> None:
+    result = palmette_lab("simulate", "--list")
     assert result.status == 0
     assert "gather-paper" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
-    listed = json.loads(palmette("simulate", "--list", "--json").out)
+    listed = json.loads(palmette_lab("simulate", "--list", "--json").out)
     assert set(listed["platforms"]) == set(cluster.stored())
     assert all(one["takes"] and one["sizes_bytes"] for one in listed["sets"].values())
 
@@ -299,18 +299,18 @@ def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> No
         (("--set", "test-bed", "--sizes", "9", "--collectives", "reduce"), "9 is no multiple of 4"),
     ],
 )
-def test_bad_input_is_told_in_one_line_with_status_2(arguments: tuple[str, ...], told: str, palmette: Call) -> None:
-    result = palmette("simulate", *arguments)
+def test_bad_input_is_told_in_one_line_with_status_2(arguments: tuple[str, ...], told: str, palmette_lab: Call) -> None:
+    result = palmette_lab("simulate", *arguments)
     assert result.status == 2
     assert result.err.count("\n") == 1
     assert told in result.err
 
 
 def test_a_missing_simgrid_is_told_in_one_line_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, palmette: Call
+    monkeypatch: pytest.MonkeyPatch, palmette_lab: Call
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    result = palmette("simulate", "--machine", "2node:2core")
+    result = palmette_lab("simulate", "--machine", "2node:2core")
     assert result.status == 2
     assert result.err.count("\n") == 1
     assert "no smpirun" in result.err
@@ -326,7 +326,7 @@ def test_the_page_names_rivals_and_limits_and_leaves_out_no_cell(tmp_path: Path)
         compare.Cell("gather", 4096, "block", 5e-6, "linear", {}, limit),
     ]
     target = tmp_path / "page.html"
-    write_comparison(target, [seats], compare.Compared(cells, []), "3.32", "palmette simulate")
+    write_comparison(target, [seats], compare.Compared(cells, []), "3.32", "palmette-lab simulate")
     page = target.read_text(encoding="utf-8")
     assert "ompi, gather 64 B\n3 us, simulated" in page
     assert "the link of h0" in page

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from palmette.record.reading import read_job
-from palmette.simulate import simgrid
-from palmette.simulate.errors import SimulateError
+from palmette_lab.simulate import simgrid
+from palmette_lab.simulate.errors import SimulateError
 
 SMALL = "4leaf@3GB/s~2us:4node@1.5GB/s:2core"
 LARGE = "16leaf@3GB/s~2us:16node@1.5GB/s:4core"
@@ -24,10 +24,9 @@ def _has_simgrid() -> None:
         pytest.skip(str(error))
 
 
-def recorded(palmette: Callable[..., Any], folder: Path, machine: str, *more: str) -> None:
-    result = palmette(
-        "simulate", "--machine", machine, "--collectives", "allreduce", "--sizes", "1K", "--rivals", "none",
-        "--env", "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder, *more,
+def recorded(palmette_lab: Callable[..., Any], folder: Path, machine: str, *more: str) -> None:
+    result = palmette_lab("simulate", "--machine", machine, "--collectives", "allreduce", "--sizes", "1K",
+        "--rivals", "none", "--env", "PALMETTE_FORCE=allreduce=recursive_doubling", "--trace", folder, *more,
     )  # fmt: skip
     assert result.status == 0, result.err
 
@@ -36,10 +35,10 @@ def recorded(palmette: Callable[..., Any], folder: Path, machine: str, *more: st
     ("machine", "ranks"), [(SMALL, 32), pytest.param(LARGE, 1024, marks=pytest.mark.long)], ids=["32", "1024"]
 )
 def test_two_simulations_record_the_same(
-    palmette: Callable[..., Any], tmp_path: Path, machine: str, ranks: int
+    palmette_lab: Callable[..., Any], tmp_path: Path, machine: str, ranks: int
 ) -> None:
     for name in ("one", "another"):
-        recorded(palmette, tmp_path / name, machine)
+        recorded(palmette_lab, tmp_path / name, machine)
     job = read_job(tmp_path / "one")
     assert [process.recorded.rank for process in job.processes] == list(range(ranks))
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
@@ -59,13 +58,13 @@ def test_two_simulations_record_the_same(
     assert 0 < max(ends) < 60e9, "simulated time begins at 0"
 
 
-def test_each_simulation_has_a_folder_of_its_own(palmette: Callable[..., Any], tmp_path: Path) -> None:
+def test_each_simulation_has_a_folder_of_its_own(palmette_lab: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "all"
-    recorded(palmette, folder, SMALL, "--placement", "block,cyclic", "--keep", str(tmp_path / "kept"))
+    recorded(palmette_lab, folder, SMALL, "--placement", "block,cyclic", "--keep", str(tmp_path / "kept"))
     assert sorted(path.name for path in folder.iterdir()) == ["allreduce-block-1024", "allreduce-cyclic-1024"]
-    again = palmette("simulate", "--machine", SMALL, "--collectives", "allreduce", "--sizes", "1K", "--rivals", "none",
-                     "--placement", "block,cyclic", "--trace", folder)  # fmt: skip
+    again = palmette_lab("simulate", "--machine", SMALL, "--collectives", "allreduce", "--sizes", "1K",
+                         "--rivals", "none", "--placement", "block,cyclic", "--trace", folder)  # fmt: skip
     assert again.status == 2
     assert "it holds a recording already; give another folder" in again.err
-    both = palmette("simulate", "--machine", SMALL, "--trace", folder, "--profile", folder)
+    both = palmette_lab("simulate", "--machine", SMALL, "--trace", folder, "--profile", folder)
     assert (both.status, "give one of them" in both.err) == (2, True)

@@ -10,7 +10,7 @@ import pytest
 from palmette import _core
 from palmette.record.findings import trace_files
 from palmette.record.reading import Job
-from palmette.simulate.parameters import Parameters
+from palmette_lab.simulate.parameters import Parameters
 
 from .conftest import VALUES
 from .steps import record

@@ -1,4 +1,4 @@
-"""The pages of docs/results that `palmette simulate` wrote: what they say of themselves, and that cheap cells still
+"""The pages of docs/results that `palmette-lab simulate` wrote: what they say of themselves, and that cheap cells still
 hold.
 
 A rival's time doesn't change unless the simulator or the benchmark program does. So palmette alone is simulated: where
@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from palmette import _core
-from palmette.simulate import cluster, job, limits, parameters, run
-from palmette.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON
+from palmette_lab.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON
 
 Took = Callable[..., dict[int, float]]
 VALUES = parameters.read()

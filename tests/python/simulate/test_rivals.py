@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from palmette.simulate import kept
-from palmette.simulate.simgrid import Ended
+from palmette_lab.simulate import kept
+from palmette_lab.simulate.simgrid import Ended
 
 from . import rivals
 

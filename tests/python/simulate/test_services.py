@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate import cluster, job, limits, parameters, run
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -127,10 +127,10 @@ def test_only_palmettes_allreduce_has_services(smpirun: str) -> None:
     assert "no aggregator serves the job" in simulated(smpirun, loaded, "in_network", 1000).reasons[1000]
 
 
-def test_the_command_shows_a_plan_through_aggregators(smpirun: str, palmette: Call) -> None:
+def test_the_command_shows_a_plan_through_aggregators(smpirun: str, palmette_lab: Call) -> None:
     asked = ("--machine", SWITCH, "--collectives", "allreduce", "--sizes", "256K", "--rivals", "mpich",
              "--env", "PALMETTE_FORCE=allreduce=in_network", "--json")  # fmt: skip
-    result = palmette("simulate", *asked)
+    result = palmette_lab("simulate", *asked)
     assert result.status == 0, result.err
     (cell,) = json.loads(result.out)["cells"]
     assert (cell["algorithm"], cell["slower"]) == ("in_network", False)

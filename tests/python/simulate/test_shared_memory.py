@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from palmette.settings import force
-from palmette.simulate import cluster, job, limits, parameters, run
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.platform import platform_xml
+from palmette_lab.simulate import cluster, job, limits, parameters, run
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.platform import platform_xml
 
 VALUES = parameters.read(parameters.file_named("servers"))
 FLAG_S, CORE, SINGLE = VALUES.flag_latency_s, VALUES.core_bytes_per_s, VALUES.single_copy_bytes_per_s

@@ -13,8 +13,8 @@ import pytest
 
 from palmette.bench.settings import BLOCKING
 from palmette.settings import force
-from palmette.simulate import cluster, job, kept, parameters, platform, run, simgrid
-from palmette.simulate.compare import Asked, compare
+from palmette_lab.simulate import cluster, job, kept, parameters, platform, run, simgrid
+from palmette_lab.simulate.compare import Asked, compare
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -141,12 +141,12 @@ def test_background_traffic_slows_down_what_crosses_the_same_uplink(smpirun: str
         assert times[1].times_s[10_000] > times[0].times_s[10_000]
 
 
-def test_the_table_and_its_json_say_the_same(smpirun: str, palmette: Call) -> None:
+def test_the_table_and_its_json_say_the_same(smpirun: str, palmette_lab: Call) -> None:
     asked = ("--machine", SMALL, "--placement", "block,cyclic", "--collectives", "gather,barrier", "--sizes", "64,4K")
-    result = palmette("simulate", *asked, "--rivals", "mpich,ompi")
+    result = palmette_lab("simulate", *asked, "--rivals", "mpich,ompi")
     assert result.status == 0, result.err
     assert max(map(len, result.out.splitlines())) <= 80
-    document = json.loads(palmette("simulate", *asked, "--rivals", "mpich,ompi", "--json").out)
+    document = json.loads(palmette_lab("simulate", *asked, "--rivals", "mpich,ompi", "--json").out)
     assert document["ranks"] == 20
     assert len(document["cells"]) == 2 * (2 + 1)
     for cell in document["cells"]:
@@ -154,70 +154,72 @@ def test_the_table_and_its_json_say_the_same(smpirun: str, palmette: Call) -> No
         assert f"{cell['ratio']:.2f}" in result.out
 
 
-def test_means_of_each_placement_stand_below_the_tables_and_in_json(smpirun: str, palmette: Call) -> None:
+def test_means_of_each_placement_stand_below_the_tables_and_in_json(smpirun: str, palmette_lab: Call) -> None:
     asked = ("--machine", SMALL, "--placement", "block,random:1", "--collectives", "gather", "--sizes", "64,1K,16K",
              "--rivals", "ompi")  # fmt: skip
-    result = palmette("simulate", *asked)
-    document = json.loads(palmette("simulate", *asked, "--json").out)
+    result = palmette_lab("simulate", *asked)
+    document = json.loads(palmette_lab("simulate", *asked, "--json").out)
     assert [mean["placement"] for mean in document["means"]] == ["block", "random:1", None]
     ratios = [cell["ratio"] for cell in document["cells"]]
     assert document["means"][-1]["geometric_mean_ratio"] == pytest.approx(math.prod(ratios) ** (1 / 6))
     told = " ".join(result.out.split())
     for mean in document["means"][:-1]:
         assert f"{mean['placement']} {mean['geometric_mean_ratio']:.2f}" in told
-    assert document["command"].startswith("palmette simulate --machine")
+    assert document["command"].startswith("palmette-lab simulate --machine")
 
 
-def test_a_variable_forces_an_algorithm_and_only_palmettes_are_taken(smpirun: str, palmette: Call) -> None:
+def test_a_variable_forces_an_algorithm_and_only_palmettes_are_taken(smpirun: str, palmette_lab: Call) -> None:
     asked = ("--machine", SMALL, "--collectives", "gather", "--sizes", "64", "--rivals", "none")
-    result = palmette("simulate", *asked, "--env", "PALMETTE_FORCE=gather=linear", "--json")
+    result = palmette_lab("simulate", *asked, "--env", "PALMETTE_FORCE=gather=linear", "--json")
     (cell,) = json.loads(result.out)["cells"]
     assert cell["algorithm"] == "linear"
     assert "PALMETTE_FORCE" in cell["reason"]
-    assert palmette("simulate", *asked, "--env", "HOME=/").status == 2
+    assert palmette_lab("simulate", *asked, "--env", "HOME=/").status == 2
 
 
-def test_what_is_given_beside_a_set_stands_instead_of_its_own(smpirun: str, palmette: Call) -> None:
-    result = palmette("simulate", "--set", "test-bed", "--collectives", "bcast", "--placement", "block", "--sizes",
+def test_what_is_given_beside_a_set_stands_instead_of_its_own(smpirun: str, palmette_lab: Call) -> None:
+    result = palmette_lab("simulate", "--set", "test-bed", "--collectives", "bcast", "--placement", "block", "--sizes",
     "64",
                       "--rivals", "mpich", "--json")  # fmt: skip
     (cell,) = json.loads(result.out)["cells"]
     assert (cell["size_bytes"], set(cell["rivals_s"])) == (64, {"mpich"})
 
 
-def test_calls_left_to_the_mpi_and_cut_names_are_told_in_full(smpirun: str, palmette: Call) -> None:
-    result = palmette("simulate", "--machine", SMALL, "--collectives", "gather,alltoallv", "--sizes", "64,1K",
+def test_calls_left_to_the_mpi_and_cut_names_are_told_in_full(smpirun: str, palmette_lab: Call) -> None:
+    result = palmette_lab("simulate", "--machine", SMALL, "--collectives", "gather,alltoallv", "--sizes", "64,1K",
                       "--rivals", "mpich")  # fmt: skip
     assert "alltoallv 64 B, 1K: mpi: chosen" in result.out
     assert "..." in result.out
     assert "gather 64 B" in result.out.split("ratio:")[1]
 
 
-def test_jobs_of_different_size_are_each_checked(smpirun: str, tmp_path: Path, palmette: Call) -> None:
+def test_jobs_of_different_size_are_each_checked(smpirun: str, tmp_path: Path, palmette_lab: Call) -> None:
     for name, hosts in (("four", 4), ("two", 2)):
         (tmp_path / name).write_text("".join(f"h{host}\n" for host in range(hosts)), encoding="utf-8")
     asked = ("--machine", SMALL, "--placement", f"{tmp_path / 'four'},{tmp_path / 'two'}", "--sizes", "64", "--rivals",
              "none", "--collectives", "gather")  # fmt: skip
-    result = palmette("simulate", *asked, "--root", "3")
+    result = palmette_lab("simulate", *asked, "--root", "3")
     assert result.status == 2
     assert "two has 2 ranks" in result.err
-    assert list(json.loads(palmette("simulate", *asked, "--json").out)["ranks_by_placement"].values()) == [4, 2]
+    assert list(json.loads(palmette_lab("simulate", *asked, "--json").out)["ranks_by_placement"].values()) == [4, 2]
 
 
-def test_what_ibnetdiscover_wrote_is_simulated_as_it_is(smpirun: str, palmette: Call) -> None:
+def test_what_ibnetdiscover_wrote_is_simulated_as_it_is(smpirun: str, palmette_lab: Call) -> None:
     fabric = Path(__file__).parents[2] / "data" / "fabrics" / "fat-tree.txt"
-    result = palmette("simulate", "--topology", fabric, "--ppn", "2", "--ranks", "16", "--collectives", "gather",
+    result = palmette_lab("simulate", "--topology", fabric, "--ppn", "2", "--ranks", "16", "--collectives", "gather",
                       "--sizes", "1K", "--placement", "random:3", "--rivals", "mpich", "--json")  # fmt: skip
     assert result.status == 0, result.err
     assert json.loads(result.out)["cells"][0]["ratio"] > 0
 
 
-def test_a_real_fabric_is_simulated(smpirun: str, fabrics: Path, tmp_path: Path, palmette: Call) -> None:
+def test_a_real_fabric_is_simulated(
+    smpirun: str, fabrics: Path, tmp_path: Path, palmette_lab: Call, palmette: Call
+) -> None:
     topology = tmp_path / "topology.json"
     found = palmette("discover", "--from", "ibnetdiscover", fabrics / "qdr-2014.txt", "-o", topology)
     assert found.status == 0, found.err
-    result = palmette("simulate", "--topology", topology, "--ranks", "32", "--collectives", "gather", "--sizes", "1K",
-                      "--placement", "random:3", "--rivals", "mpich", "--json")  # fmt: skip
+    result = palmette_lab("simulate", "--topology", topology, "--ranks", "32", "--collectives", "gather", "--sizes",
+                          "1K", "--placement", "random:3", "--rivals", "mpich", "--json")  # fmt: skip
     assert result.status == 0, result.err
     assert json.loads(result.out)["cells"][0]["ratio"] > 0
 

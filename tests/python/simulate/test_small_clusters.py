@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from palmette.simulate import cluster, parameters
-from palmette.simulate.compare import Asked, compare
-from palmette.simulate.job import make_job
-from palmette.simulate.run import SELECTORS
+from palmette_lab.simulate import cluster, parameters
+from palmette_lab.simulate.compare import Asked, compare
+from palmette_lab.simulate.job import make_job
+from palmette_lab.simulate.run import SELECTORS
 
 pytestmark = pytest.mark.slow
 VALUES = parameters.read()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from palmette.simulate import cluster
+from palmette_lab.simulate import cluster
 
 Call = Callable[..., Any]
 GB_PER_S = 1e9
@@ -46,12 +46,12 @@ class Written:
 
 
 @pytest.fixture
-def written(tmp_path: Path, palmette: Call) -> Callable[[str], Group]:
+def written(tmp_path: Path, palmette_lab: Call) -> Callable[[str], Group]:
     """What stands in the file that `--write-platform` makes of a stored platform."""
 
     def write(name: str) -> Group:
         file = tmp_path / f"{name}.xml"
-        result = palmette("simulate", "--platform", name, "--write-platform", file)
+        result = palmette_lab("simulate", "--platform", name, "--write-platform", file)
         assert result.status == 0, result.err
         return Written(file).whole
 

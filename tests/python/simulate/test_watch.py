@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from palmette.bench.traffic import Traffic
-from palmette.simulate import cluster, compare, job, parameters, run
-from palmette.simulate.errors import SimulateError
-from palmette.simulate.watch import watched
+from palmette_lab.simulate import cluster, compare, job, parameters, run
+from palmette_lab.simulate.errors import SimulateError
+from palmette_lab.simulate.watch import watched
+from palmette_lab.traffic import Traffic
 
 Call = Callable[..., Any]
 VALUES = parameters.read()

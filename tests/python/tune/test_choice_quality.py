@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from palmette.lab import Lab
 from palmette.tune.store import TuneJob, open_tunings
+from palmette_lab.lab import Lab
 
 from .samples import cell
 

@@ -53,31 +53,31 @@ def mpiexec() -> str:
         ("bcast -n 2 --store /", "--store"),
     ],
 )
-def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, line: str, message: str) -> None:
-    result = palmette("tune", *shlex.split(line))
+def test_bad_input_gets_one_line_and_status_2(palmette_lab: Palmette, line: str, message: str) -> None:
+    result = palmette_lab("tune", *shlex.split(line))
     assert result.status == 2, result.out + result.err
-    assert result.err.startswith("palmette tune: ") or line.endswith("/")
+    assert result.err.startswith("palmette-lab tune: ") or line.endswith("/")
     assert message in result.err
 
 
 @pytest.mark.mpi
-def test_the_plan_says_jobs_candidates_and_seconds_and_measures_nothing(palmette: Palmette, mpiexec: str) -> None:
-    result = palmette("tune", "bcast,allreduce", "-n", "2", "--sizes", "1K", "--budget", "1min", "--plan")
+def test_the_plan_says_jobs_candidates_and_seconds_and_measures_nothing(palmette_lab: Palmette, mpiexec: str) -> None:
+    result = palmette_lab("tune", "bcast,allreduce", "-n", "2", "--sizes", "1K", "--budget", "1min", "--plan")
     assert result.status == 0, result.err
     assert "60 s at most" in result.out
     assert "2 cells" in result.out
     assert "expected" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     assert not Path("tuning.sqlite").exists()
-    planned = palmette("tune", "bcast", "-n", "2", "--sizes", "1K", "--plan", "--json")
+    planned = palmette_lab("tune", "bcast", "-n", "2", "--sizes", "1K", "--plan", "--json")
     (cell,) = json.loads(planned.out)["plan"][0]["cells"]
     assert cell["present"]
     assert cell["possible"] >= len(cell["candidates"]) > 0
 
 
 @pytest.mark.mpi
-def test_local_ranks_are_tuned_and_samples_are_kept(palmette: Palmette, mpiexec: str) -> None:
-    result = palmette(
+def test_local_ranks_are_tuned_and_samples_are_kept(palmette_lab: Palmette, mpiexec: str) -> None:
+    result = palmette_lab(
         "tune", "allreduce,barrier", "-n", "3", "--sizes", "64", "--mpi", "mpich", "--budget", "30s", "--json"
     )
     assert result.status == 0, result.err
@@ -98,8 +98,8 @@ def test_local_ranks_are_tuned_and_samples_are_kept(palmette: Palmette, mpiexec:
 
 
 @pytest.mark.mpi
-def test_the_ranks_of_a_launcher_line_are_tuned(palmette: Palmette, mpiexec: str) -> None:
-    result = palmette("tune", "bcast", "--sizes", "64", "--budget", "30s", "--json", "--", mpiexec, "-n", "2")
+def test_the_ranks_of_a_launcher_line_are_tuned(palmette_lab: Palmette, mpiexec: str) -> None:
+    result = palmette_lab("tune", "bcast", "--sizes", "64", "--budget", "30s", "--json", "--", mpiexec, "-n", "2")
     assert result.status == 0, result.err
     (cell,) = json.loads(result.out)["cells"]
     assert (cell["mpi"], cell["placement"], cell["function"]) == ("mpich", "as launched", "bcast")

@@ -49,7 +49,7 @@ class Daemon {
     std::size_t groups() const { return groups_.size(); }
     std::size_t connections() const { return open_; }
     const Usage& usage() const { return ledger_.total(); }
-    /// What `palmette aggregator status` shows.
+    /// What `palmette-aggregator status` shows.
     base::Json status() const;
 
   private:

@@ -1,4 +1,4 @@
-// Daemon: what `palmette aggregator status` shows.
+// Daemon: what `palmette-aggregator status` shows.
 #include <array>
 #include <cstdio>
 

@@ -1,0 +1,161 @@
+"""`palmette-lab status`: one lab in full, or all that are up."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.table import Table
+
+from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.units import span_text
+from palmette_lab.lab import Lab, LabError, aggregators, state
+
+
+@click.command(epilog="Example: palmette-lab status --json", context_settings={"max_content_width": 80})
+@click.option("--name", help="This lab alone. [default: all that are up]")
+@json_option
+def status(name: str | None, as_json: bool) -> None:
+    """Show hosts, aggregators, addresses, rates and uptime.
+
+    Without --name all labs that are up, other users' too. Status 1 when none is, or that one is not.
+    """
+    up = state.labs_up()
+    if name is not None:
+        try:
+            directory = state.lab_directory(name)
+        except LabError as error:
+            raise CliError(str(error)) from None
+        if not any(one.ours and one.state.name == name for one in up):
+            if as_json:
+                emit_json({"name": name, "up": False})
+            else:
+                left = "; `palmette-lab down` removes what a dead one left" if directory.exists() else ""
+                other = state.where_else(name)
+                click.echo(f"the lab '{name}' is not up" + (f"; {other}" if other else left))
+            click.get_current_context().exit(1)
+        lab = _attached(name)
+        if as_json:
+            emit_json(describe(lab))
+        else:
+            _print(lab)
+        return
+    if as_json:
+        emit_json({"labs": [_described(one) for one in up]})
+    elif not up:
+        click.echo("no lab is up; start one: palmette-lab up 4node@100Mbit/s")
+    elif len(up) == 1 and up[0].ours:
+        _print(_attached(up[0].state.name))
+    else:
+        _list(up)
+    if not up:
+        click.get_current_context().exit(1)
+
+
+def _attached(name: str) -> Lab:
+    try:
+        return Lab.attach(name)
+    except LabError as error:
+        raise CliError(str(error)) from None
+
+
+def _described(one: state.Found) -> dict[str, object]:
+    """Return what `--json` prints of a lab in a list; another user's can't be attached to."""
+    if one.ours:
+        return {"owner": one.owner, **describe(_attached(one.state.name))}
+    known = one.state
+    return {
+        "owner": one.owner, "name": known.name, "up": True, "spec": known.spec, "spine_delay_s": known.spine_delay_s,
+        "uptime_s": time.time() - known.created_s, "lifetime_s": known.lifetime_s,
+    }  # fmt: skip
+
+
+def _list(up: list[state.Found]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("lab", "of", "hosts", "up for", "ends in"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("spec", overflow="fold")
+    for one in up:
+        known = one.state
+        age = time.time() - known.created_s
+        table.add_row(
+            known.name, one.owner, str(len(known.hosts)), span_text(age),
+            span_text(known.lifetime_s - age), known.spec,
+        )  # fmt: skip
+    console.print(table)
+    click.echo("one in full: palmette-lab status --name NAME")
+
+
+def describe(lab: Lab) -> dict[str, object]:
+    """Return what `--json` prints of a lab."""
+    known = lab.state
+    directory = state.lab_directory(known.name)
+    return {
+        "name": known.name,
+        "up": True,
+        "spec": known.spec,
+        "spine_delay_s": known.spine_delay_s,
+        "uptime_s": lab.uptime_s,
+        "lifetime_s": known.lifetime_s,
+        "keeper_pid": known.keeper_pid,
+        "topology": str(lab.topology_path),
+        "hosts": [{"name": host.name, "address": host.address, "slots": host.slots} for host in known.hosts],
+        "ports": lab.ports,
+        "aggregators": [
+            {
+                "name": one.name,
+                "switch": one.switch,
+                "address": f"{one.address}:{aggregators.PORT}",
+                "pid": lab.daemon_pid(one.name),
+                "status": str(aggregators.status_path(directory, one.name)),
+                "log": str(aggregators.log_path(directory, one.name)),
+            }
+            for one in known.aggregators
+        ],
+        "aggregator_token": str(lab.token_path) if lab.token_path else None,
+        "link_bits_per_s": known.rates,
+        "limits": known.limits,
+    }
+
+
+def _print(lab: Lab) -> None:
+    known = lab.state
+    delay = f", top switch delays {known.spine_delay_s * 1e3:g} ms" if known.spine_delay_s else ""
+    left = span_text(known.lifetime_s - lab.uptime_s)
+    click.echo(f"lab '{known.name}': {known.spec}{delay}")
+    for limit in known.limits:
+        click.echo(f"limited: {limit}")
+    click.echo(f"up for {span_text(lab.uptime_s)}, ends by itself in {left}; topology: {lab.topology_path}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("host", "address", "slots", "link", "behind"):
+        table.add_column(heading)
+    for host, path in zip(known.hosts, lab.paths(), strict=True):
+        behind = " < ".join(f"{group} ({_rate(known.rates.get(group))})" for group in path)
+        table.add_row(host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind)
+    console.print(table)
+    if known.aggregators:
+        _print_aggregators(lab)
+
+
+def _print_aggregators(lab: Lab) -> None:
+    known = lab.state
+    table = Table(box=None, pad_edge=False)
+    for heading in ("aggregator", "address", "link", "at", "daemon"):
+        table.add_column(heading)
+    for one in known.aggregators:
+        pid = lab.daemon_pid(one.name)
+        daemon = f"process {pid}" if pid is not None else "has ended"
+        address = f"{one.address}:{aggregators.PORT}"
+        table.add_row(one.name, address, _rate(known.rates.get(one.name)), one.switch, daemon)
+    console.print()
+    console.print(table)
+    console.print(f"logs, status sockets: {state.lab_directory(known.name)}", markup=False)
+
+
+def _rate(bits_per_s: float | None) -> str:
+    if bits_per_s is None:
+        return "unlimited"
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
+        if bits_per_s >= factor:
+            return f"{bits_per_s / factor:.4g} {unit}"
+    return f"{bits_per_s / 1e3:.4g} kbit/s"
