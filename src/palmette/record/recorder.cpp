@@ -139,6 +139,14 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
         communicators = std::clamp(static_cast<std::uint32_t>(std::atoi(fewer.c_str())), 4U, most_communicators);
     layout.place(header.communicators, communicators, sizeof(trace::CommunicatorEntry));
 
+    // Tables of samples, which only `--sample` fills.
+    constexpr std::uint32_t none = 0;
+    layout.place(header.sampling.contexts, none, sizeof(trace::ContextNode));
+    layout.place(header.sampling.ring, none, sizeof(trace::Sample));
+    layout.place(header.sampling.threads, none, sizeof(trace::SampledThread));
+    layout.place(header.sampling.modules, none, sizeof(trace::ModuleEntry));
+    layout.place(header.sampling.texts, none, 1);
+
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
@@ -183,6 +191,11 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.plans, header.plans);
     place(section.sends, header.sends);
     place(section.ring, header.ring);
+    place(section.sampling.contexts, header.sampling.contexts);
+    place(section.sampling.ring, header.sampling.ring);
+    place(section.sampling.threads, header.sampling.threads);
+    place(section.sampling.modules, header.sampling.modules);
+    place(section.sampling.texts, header.sampling.texts);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
