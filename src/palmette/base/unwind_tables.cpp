@@ -39,21 +39,21 @@ struct Tables {
     std::uintptr_t segment_end = 0;  ///< of the segment that holds them
 };
 
-int look_for_tables(dl_phdr_info* module, std::size_t, void* argument) {
-    auto& out = *static_cast<Tables*>(argument);
+/// Whether the module holds the address.
+bool look_for_tables(const dl_phdr_info& module, Tables& out) {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
-    if (!segment_of(*module, out.address, begin, end)) return 0;
-    for (int i = 0; i < module->dlpi_phnum; ++i) {
-        const ElfW(Phdr) & header = module->dlpi_phdr[i];
+    if (!segment_of(module, out.address, begin, end)) return false;
+    for (int i = 0; i < module.dlpi_phnum; ++i) {
+        const ElfW(Phdr) & header = module.dlpi_phdr[i];
         if (header.p_type != PT_GNU_EH_FRAME) continue;
-        const std::uintptr_t at = module->dlpi_addr + header.p_vaddr;
-        if (!is_loaded(*module, at, header.p_memsz) || !segment_of(*module, at, begin, end)) continue;
+        const std::uintptr_t at = module.dlpi_addr + header.p_vaddr;
+        if (!is_loaded(module, at, header.p_memsz) || !segment_of(module, at, begin, end)) continue;
         out.head = at;
         out.head_end = at + header.p_memsz;
         out.segment_end = end;
     }
-    return 1;
+    return true;
 }
 
 /// Where the description of the function that may hold the address lies; 0: nowhere.
@@ -151,10 +151,10 @@ std::optional<CommonEntry> read_common(std::uintptr_t at, std::uintptr_t limit) 
 
 }  // namespace
 
-std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
-    Tables tables;
-    tables.address = address;
-    dl_iterate_phdr(&look_for_tables, &tables);
+namespace {
+
+std::optional<FunctionEntry> entry_of(const Tables& tables) {
+    const std::uintptr_t address = tables.address;
     if (tables.head == 0) return std::nullopt;
     const std::uintptr_t description = description_of(tables);
     std::uintptr_t id_at = 0;
@@ -168,6 +168,26 @@ std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
     if (common->has_augmentation) entry->skip(entry->uleb());
     if (entry->failed() || address < begin || address - begin >= bytes) return std::nullopt;
     return FunctionEntry{*common, begin, *entry};
+}
+
+}  // namespace
+
+std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
+    Tables tables;
+    tables.address = address;
+    dl_iterate_phdr(
+        [](dl_phdr_info* module, std::size_t, void* out) {
+            return look_for_tables(*module, *static_cast<Tables*>(out)) ? 1 : 0;
+        },
+        &tables);
+    return entry_of(tables);
+}
+
+std::optional<FunctionEntry> function_entry_in(const dl_phdr_info& module, std::uintptr_t address) {
+    Tables tables;
+    tables.address = address;
+    look_for_tables(module, tables);
+    return entry_of(tables);
 }
 
 }  // namespace palmette::base

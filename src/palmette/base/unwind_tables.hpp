@@ -121,6 +121,8 @@ struct FunctionEntry {
 
 /// The entry of the function with the address; nothing where no table of a loaded module has one that can be read.
 std::optional<FunctionEntry> function_entry_at(std::uintptr_t address);
+/// The same in a module that holds the address. Async-signal-safe.
+std::optional<FunctionEntry> function_entry_in(const dl_phdr_info& module, std::uintptr_t address);
 
 /// Finds the loaded segment of a module that holds an address.
 bool segment_of(const dl_phdr_info& module, std::uintptr_t address, std::uintptr_t& begin, std::uintptr_t& end);
