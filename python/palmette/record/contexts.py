@@ -111,10 +111,8 @@ class Contexts:
         self._frame_of = read.frame.tolist()
         self.site_of = self._merged(read, frames)
         """By context of `read`."""
-        context, process, samples, cpu_s = read.sums
-        self._site = self.site_of[context] if len(context) else np.empty(0, np.int64)
-        self._process, self._cpu_s = np.asarray(process, np.int64), np.asarray(cpu_s, np.float64)
-        self.samples = int(samples.sum())
+        self._site = self.site_of[np.asarray(read.sum_context, np.int64)]
+        self._process, self._cpu_s = np.asarray(read.sum_process, np.int64), np.asarray(read.sum_cpu_s, np.float64)
 
     @property
     def parents(self) -> list[int]:

@@ -1,6 +1,5 @@
 // Calling contexts of samples, and what late ranks did by them.
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "palmette/bindings/register.hpp"
@@ -39,26 +38,39 @@ void register_contexts(nb::module_& m) {
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.parent; });
             },
+            nb::rv_policy::move,
             "By context its caller's, less than its own; context 0 is outside of all frames.")
         .def_prop_ro(
             "frame",
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.frame; });
             },
+            nb::rv_policy::move,
             "By context, index into frames; of context 0 it means nothing.")
         .def_prop_ro(
-            "sums",
+            "sum_context",
             [](const JobContexts& self) {
-                const auto context = [](const ContextSum& one) { return one.context; };
-                const auto process = [](const ContextSum& one) { return one.process; };
-                const auto samples = [](const ContextSum& one) { return one.samples; };
-                const auto cpu_s = [](const ContextSum& one) { return one.cpu_s; };
-                return std::make_tuple(
-                    column_of<std::uint32_t>(self.sums, context), column_of<std::int32_t>(self.sums, process),
-                    column_of<std::uint64_t>(self.sums, samples), column_of<double>(self.sums, cpu_s));
+                return column_of<std::uint32_t>(self.sums, [](const ContextSum& one) { return one.context; });
             },
-            "Four columns: context, process (index into ranks), samples whose innermost frame it is, and their "
-            "processor time in seconds.");
+            nb::rv_policy::move, "Of each sum of a process's samples: which have this as their innermost context.")
+        .def_prop_ro(
+            "sum_process",
+            [](const JobContexts& self) {
+                return column_of<std::int32_t>(self.sums, [](const ContextSum& one) { return one.process; });
+            },
+            nb::rv_policy::move, "Index into ranks.")
+        .def_prop_ro(
+            "sum_samples",
+            [](const JobContexts& self) {
+                return column_of<std::uint64_t>(self.sums, [](const ContextSum& one) { return one.samples; });
+            },
+            nb::rv_policy::move)
+        .def_prop_ro(
+            "sum_cpu_s",
+            [](const JobContexts& self) {
+                return column_of<double>(self.sums, [](const ContextSum& one) { return one.cpu_s; });
+            },
+            nb::rv_policy::move, "Processor time.");
 
     nb::class_<ReadContexts>(m, "ReadContexts", "The contexts of a job, and the ranks of its processes.")
         .def_ro("contexts", &ReadContexts::contexts, nb::rv_policy::reference_internal)
@@ -83,11 +95,6 @@ void register_contexts(nb::module_& m) {
         .def_ro("in_calls_s", &trace::ProcessorTime::in_calls_s, "Of these threads, in calls.")
         .def_ro("beside_s", &trace::ProcessorTime::beside_s, "Of other threads.");
 
-    const auto columns = [](const std::vector<ContextTime>& rows) {
-        return std::make_tuple(column_of<std::uint32_t>(rows, [](const ContextTime& one) { return one.context; }),
-                               column_of<double>(rows, [](const ContextTime& one) { return one.late_s; }),
-                               column_of<double>(rows, [](const ContextTime& one) { return one.other_s; }));
-    };
     nb::class_<LateWork>(m, "LateWork", "What a late rank did since it last met those that waited for it.")
         .def_ro("function", &LateWork::function, "Index into functions: of the calls that waited for it.")
         .def_ro("path", &LateWork::path)
@@ -96,11 +103,41 @@ void register_contexts(nb::module_& m) {
         .def_ro("waiters", &LateWork::waiters, "Processes that waited for it.")
         .def_ro("gaps", &LateWork::gaps)
         .def_prop_ro(
-            "contexts", [columns](const LateWork& self) { return columns(self.contexts); },
-            "Three columns: context, its seconds on a processor outside of MPI, and those of who waited.")
+            "context",
+            [](const LateWork& self) {
+                return column_of<std::uint32_t>(self.contexts, [](const ContextTime& one) { return one.context; });
+            },
+            nb::rv_policy::move, "Contexts that samples of these intervals, outside of MPI, are in.")
         .def_prop_ro(
-            "beside", [columns](const LateWork& self) { return columns(self.beside); },
-            "The same of threads that make no calls, meanwhile.");
+            "context_late_s",
+            [](const LateWork& self) {
+                return column_of<double>(self.contexts, [](const ContextTime& one) { return one.late_s; });
+            },
+            nb::rv_policy::move, "Seconds of the late rank on a processor there.")
+        .def_prop_ro(
+            "context_other_s",
+            [](const LateWork& self) {
+                return column_of<double>(self.contexts, [](const ContextTime& one) { return one.other_s; });
+            },
+            nb::rv_policy::move, "Of those that waited.")
+        .def_prop_ro(
+            "beside",
+            [](const LateWork& self) {
+                return column_of<std::uint32_t>(self.beside, [](const ContextTime& one) { return one.context; });
+            },
+            nb::rv_policy::move, "The same of threads that make no calls, meanwhile.")
+        .def_prop_ro(
+            "beside_late_s",
+            [](const LateWork& self) {
+                return column_of<double>(self.beside, [](const ContextTime& one) { return one.late_s; });
+            },
+            nb::rv_policy::move)
+        .def_prop_ro(
+            "beside_other_s",
+            [](const LateWork& self) {
+                return column_of<double>(self.beside, [](const ContextTime& one) { return one.other_s; });
+            },
+            nb::rv_policy::move);
 }
 
 }  // namespace palmette::bindings

@@ -77,7 +77,8 @@ def built(monkeypatch: pytest.MonkeyPatch, stacks: list[tuple[int, list[Any], fl
             at = nodes[key]
         rows.append((at, process, 1, cpu_s))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    read: Any = SimpleNamespace(frames=frames, parent=np.array(parent), frame=np.array(frame_of), sums=columns)
+    sums = dict(zip(("sum_context", "sum_process", "sum_samples", "sum_cpu_s"), columns, strict=True))
+    read: Any = SimpleNamespace(frames=frames, parent=np.array(parent), frame=np.array(frame_of), **sums)
     return Contexts(read, list(range(ranks)))
 
 
@@ -154,16 +155,17 @@ def test_statistics_are_over_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
 def work(late: dict[int, float], other: dict[int, float], wall_s: tuple[float, float]) -> Any:
     """Return what a late rank did once: seconds by context (by number), and wall time of it and of who waited."""
     numbers = sorted(late | other)
-    columns = (
-        np.array(numbers, np.uint32), np.array([late.get(one, 0.0) for one in numbers]),
-        np.array([other.get(one, 0.0) for one in numbers]),
-    )  # fmt: skip
+    columns = {
+        "context": np.array(numbers, np.uint32),
+        "context_late_s": np.array([late.get(one, 0.0) for one in numbers]),
+        "context_other_s": np.array([other.get(one, 0.0) for one in numbers]),
+    }
     gap = SimpleNamespace(
         before_function=0, before_path=1, after_function=0, after_path=2, late_s=wall_s[0],
         late_cpu_s=sum(late.values()), other_s=wall_s[1], other_cpu_s=sum(other.values()),
     )  # fmt: skip
-    nothing = (np.empty(0, np.uint32), np.empty(0), np.empty(0))
-    return SimpleNamespace(process=1, instances=1, waiters=[0], gaps=[gap], contexts=columns, beside=nothing)
+    beside = {"beside": np.empty(0, np.uint32), "beside_late_s": np.empty(0), "beside_other_s": np.empty(0)}
+    return SimpleNamespace(process=1, instances=1, waiters=[0], gaps=[gap], **columns, **beside)
 
 
 PLACES = [Place("unknown"), Place("step", "app.c", 30), Place("step", "app.c", 44)]
