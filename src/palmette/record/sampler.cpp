@@ -64,12 +64,14 @@ void after_unload() {}
 #include <ctime>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "palmette/base/loaded_module.hpp"
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/contexts.hpp"
+#include "palmette/record/python_frames.hpp"
 #include "palmette/record/recorder.hpp"
 #include "palmette/record/sample_signal.hpp"
 #include "palmette/record/sampled_stack.hpp"
@@ -138,6 +140,7 @@ class Sampler {
     void give_entry(SampledState& state) const;
     void measure_signal();
     void adapt(SampledState& state) const;
+    bool walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python);
     void count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns);
 
     std::mutex mutex_;
@@ -150,6 +153,7 @@ class Sampler {
     trace::Sample* ring_ = nullptr;
     CodeRules rules_;
     Contexts contexts_;
+    PythonFrames python_;
     std::uint64_t period_ns_ = 0;
 };
 constinit std::atomic<Sampler*> Sampler::started{nullptr};
@@ -182,6 +186,7 @@ void Sampler::start(trace::SectionHeader& section) {
     contexts_.attach(section);
     header_->modules.count.store(1);
     header_->texts.count.store(1);
+    python_.look_for(section);
     header_->signal.store(static_cast<std::uint32_t>(signal));
     const SamplingWish& wish = sampling_wish();
     const double hertz = wish.hertz > 0 ? wish.hertz : first_adapted_hertz;
@@ -331,12 +336,9 @@ void Sampler::sample(const ucontext_t& context) {
     const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]), static_cast<std::uintptr_t>(words[REG_RSP]),
                               static_cast<std::uintptr_t>(words[REG_RBP])};
     const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
-    state.frames.clear();
-    SampledWalk walk(rules_, generation, state.bounds, registers);
-    for (; walk.where() == SampledWalk::Where::frame; walk.step()) state.frames.add(walk.frame());
-    if (walk.where() == SampledWalk::Where::lost) {
-        state.frames.add(walk.frame());
-        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
+    if (!walk(state, generation, registers, python_.is_known())) {
+        header_->unmerged.fetch_add(1, std::memory_order_relaxed);
+        walk(state, generation, registers, false);
     }
     if (state.frames.is_cut()) header_->cut.fetch_add(1, std::memory_order_relaxed);
     count(state, begin, spent_ns);
@@ -348,6 +350,27 @@ void Sampler::sample(const ucontext_t& context) {
         adapt(state);
     }
 #endif
+}
+
+/// Fills in the state's frames. False: the Python frames among them can't be right.
+bool Sampler::walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python) {
+    state.frames.clear();
+    SampledWalk walk(rules_, generation, state.bounds, registers);
+    std::optional<PythonFrames::Walk> python;
+    if (with_python) python.emplace(python_, registers.sp, state.bounds.high);
+    for (; walk.where() == SampledWalk::Where::frame; walk.step()) {
+        const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(), [&](const SampledFrame& frame) {
+            state.frames.add(frame);
+        });
+        if (!is_replaced) state.frames.add(walk.frame());
+    }
+    const bool is_lost = walk.where() == SampledWalk::Where::lost;
+    if (python && (is_lost ? python->is_wrong() : !python->is_done())) return false;
+    if (is_lost) {
+        state.frames.add(walk.frame());
+        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
+    }
+    return true;
 }
 
 void Sampler::count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns) {
