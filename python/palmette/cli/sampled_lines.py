@@ -15,20 +15,27 @@ MOST_RANKS = 5
 
 def heaviest(found: dict[str, Any], most: int = MOST_LINES) -> list[str]:
     """Return the lines of the program that compute most, over all ranks."""
-    from palmette import _core
-
     rate = f" at {found['rate_hz']:.0f} Hz" if found["rate_hz"] else ""
     whole = f", {found['complete']:.1%} complete" if found["complete"] is not None else ""
-    shown = [f"{found['samples']:,} stacks sampled{rate}{whole}; of the time computing"]
+    shown = [
+        f"{found['samples']:,} stacks sampled{rate}{whole}",
+        f"{'computing':<16} {'at':<33} {'most':<14} least",
+    ]
     for one in found["lines"][:most]:
         if one["share"] < 0.005:
             break
-        name = place_text(one)
-        ranks = f"rank {one['most_rank']} {_core.format_duration(one['most_s'])}"
+        ranks = f"rank {one['most_rank']} {_short(one['most_s'])}"
         if one["least_rank"] != one["most_rank"]:
-            ranks += f", {one['least_rank']} {_core.format_duration(one['least_s'])}"
-        shown.append(f"  {one['share']:>4.0%} {_core.format_duration(one['cpu_s']):>9}  {name[:38]:<38} {ranks}"[:80])
+            ranks = f"{ranks:<14} rank {one['least_rank']} {_short(one['least_s'])}"
+        shown.append(f"  {one['share']:>4.0%} {_short(one['cpu_s']):>8}  {place_text(one)[:33]:<33} {ranks}"[:80])
     return shown
+
+
+def _short(seconds: float) -> str:
+    """A duration in at most seven characters, for samples don't say more."""
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f} ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def place_text(one: dict[str, Any]) -> str:

@@ -124,7 +124,9 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     if len(found.contexts.parent) > 1:
         causes.contexts = Contexts(found.contexts, found.ranks)
         causes.cpu_s = {rank: one.computing_s for rank, one in zip(found.ranks, found.processor_times, strict=True)}
-        causes.late = _late(findings.found, found, causes.contexts, [places[path] for path in found.paths])
+        causes.late = _late(
+            findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values())
+        )
     if causes.withheld:
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
@@ -169,11 +171,13 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
 
 
 def _late(
-    found: Sequence[Finding], causes: _core.TraceCauses, contexts: Contexts, places: Sequence[Place]
+    findings: Findings, causes: _core.TraceCauses, contexts: Contexts, places: Sequence[Place], cpu_s: float
 ) -> dict[Finding, Late]:
-    """Return what made the ranks late whom findings name."""
+    """Return what made the ranks late whom findings name. `cpu_s`: computing of all ranks, on a processor."""
     told: dict[Finding, Late] = {}
-    for one in found:
+    useful_s = sum(findings.view.waits.useful_s)
+    on_processor = min(1.0, cpu_s / useful_s) if cpu_s > 0 and useful_s > 0 else 1.0
+    for one in findings.found:
         if one.kind not in ("late_rank", "taking_turns"):
             continue
         works = [
@@ -182,7 +186,7 @@ def _late(
             if (causes.functions[work.function], places[work.path]) == (one.function, one.place)
             and causes.ranks[work.process] in one.ranks
         ]
-        if works and (late := late_of(works, contexts, places, causes.ranks)):
+        if works and (late := late_of(works, contexts, places, causes.ranks, on_processor)):
             told[one] = late
     return told
 

@@ -9,7 +9,7 @@ whatever the lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.record.sums import MPI_MODULES
-from palmette.record.symbols import OURS, Frame, Place, Resolver
+from palmette.record.symbols import CYTHON, OURS, Frame, Place, Resolver, cython_name
 
 ROOT = 0
 CHUNK = 1 << 22
@@ -34,7 +34,7 @@ _SYSTEM = re.compile(
 _HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc/|/include/c\+\+/|<")
 _PYTHON_LIBRARY = re.compile(r"/lib/python3[^/]*/(?!.*(site|dist)-packages/)|-packages/(numpy|mpi4py)/|^<frozen ")
 _MPI = re.compile(r"P?(MPI_\w+)")
-_CYTHON = re.compile(r"__[pP]yx_")
+_COMPREHENSION = re.compile(r"(.+)\.<locals>\.<(list|dict|set)comp>|(.+)\.<locals>\.<genexpr>")
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,8 @@ class Contexts:
         self._sites, self._nodes = _Tree(), _Tree()
         self.node_of_site: list[int] = [ROOT]
         self.notes = notes if notes is not None else []
-        frames = _Frames(read.frames)
+        frames = _Frames(read.frames, _asked(read))
         self.notes += frames.notes
-        self._frame_of = read.frame.tolist()
         self.site_of = self._merged(read, frames)
         """By context of `read`."""
         self._site = self.site_of[np.asarray(read.sum_context, np.int64)]
@@ -151,7 +150,7 @@ class Contexts:
             if within.function == PALMETTE and _MPI.fullmatch(one.function) and one.kind == "mpi":
                 return self._site_in(self.parents[outer], one)
             return outer
-        if (one.function, one.file) == (within.function, within.file) and not one.line:
+        if (one.function, one.file) == (within.function, within.file) and one.line in (0, within.line):
             return outer
         return self._site_in(outer, one)
 
@@ -269,7 +268,7 @@ class Contexts:
         """Return the program's own lines by processor time outside of MPI, with what they call that isn't the
         program's own; the heaviest first.
         """
-        outside = ~self.in_mpi[self._site]
+        outside = ~self.in_mpi[self._site] & (self.homes[self._site] != ROOT)
         homes = self.homes[self._site[outside]]
         process, cpu_s = self._process[outside], self._cpu_s[outside]
         numbers: dict[tuple[str, str, int], int] = {}
@@ -309,13 +308,37 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
+def _asked(read: _core.JobContexts) -> set[int]:
+    """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
+    and those of modules that are met outside, too.
+    """
+    ours = tuple(_is_mpi(one) for one in read.frames)
+    frame_of = read.frame.tolist()
+    inside = [False] * len(frame_of)
+    asked, left = set(), set()
+    named = {one for one, frame in enumerate(read.frames) if Path(frame.module).name.startswith(OURS)}
+    for at, caller in enumerate(read.parent.tolist()):
+        frame = frame_of[at]
+        inside[at] = at > 0 and (inside[caller] or ours[frame])
+        if at == 0:
+            continue
+        is_first = ours[frame] and (not inside[caller] or frame_of[caller] in named)
+        (asked if not inside[at] or is_first else left).add(frame)
+    modules = {read.frames[one].module for one in asked if not ours[one]}
+    return asked | {one for one in left if read.frames[one].module in modules}
+
+
+def _is_mpi(frame: _core.SampledFrame) -> bool:
+    return Path(frame.module).name.startswith(MPI_MODULES) and frame.kind == _core.ContextKind.native
+
+
 class _Frames:
     """The sites of frames, those that aren't told as None. Cost: a reading of each module."""
 
-    def __init__(self, frames: Sequence[_core.SampledFrame]) -> None:
+    def __init__(self, frames: Sequence[_core.SampledFrame], asked: Iterable[int]) -> None:
         self._frames = frames
         self._resolver = Resolver()
-        self._resolver.add(_at(one) for one in frames if one.kind == _core.ContextKind.native)
+        self._resolver.add(_at(frames[one]) for one in asked if frames[one].kind == _core.ContextKind.native)
         self.notes = self._resolver.notes
         self._known: dict[int, tuple[Site | None, ...]] = {}
 
@@ -332,7 +355,10 @@ class _Frames:
             return (Site("(callers not known)", "", 0, "lost", is_own=False),)
         if one.kind == _core.ContextKind.python:
             own = not _PYTHON_LIBRARY.search(one.module)
-            return (Site(one.function, one.module, one.line, "python", is_own=own),)
+            # The loop of a comprehension is a part of its function.
+            found = _COMPREHENSION.fullmatch(one.function)
+            function = (found[1] or found[3]) if found else one.function
+            return (Site(function, one.module, one.line, "python", is_own=own),)
         module = Path(one.module).name
         if module.startswith(OURS):
             return (Site(PALMETTE, "", 0, "mpi", is_own=False),)
@@ -351,10 +377,10 @@ class _Frames:
 def _native(place: Place, module: str) -> Site | None:
     if _STARTS.fullmatch(place.function):
         return Site(place.function, module, 0, "start", is_own=False)
-    if _CYTHON.match(place.function):
+    if CYTHON.match(place.function):
         # Of Cython's own functions that one which Python calls.
         name = cython_name(place.function)
-        return None if _CYTHON.match(name) else Site(name, module, 0, "native", is_own=False)
+        return None if CYTHON.match(name) else Site(name, module, 0, "native", is_own=False)
     if not place.line:
         return Site(place.function, module, 0, "native", is_own=False)
     own = not _SYSTEM.match(module) and not _HEADERS.search(place.file)
@@ -364,22 +390,3 @@ def _native(place: Place, module: str) -> Site | None:
 def _at(one: _core.SampledFrame) -> Frame:
     """Return a frame as return addresses are: looked up right before."""
     return Frame(one.module, one.build_id, one.offset + (1 if one.is_innermost else 0))
-
-
-def cython_name(function: str) -> str:
-    """Return `Comm.Allreduce` for Cython's `__pyx_pw_6mpi4py_3MPI_4Comm_143Allreduce`; others as they are."""
-    found = re.match(r"__pyx_p[wf]_", function)
-    if not found:
-        return function
-    rest, names = function[found.end() :], []
-    while part := re.match(r"(\d+)", rest):
-        length, behind = int(part[1]), rest[part.end() :]
-        if length < len(behind) and behind[length] == "_":
-            names.append(behind[:length])
-            rest = behind[length + 1 :]
-            continue
-        names.append(behind)  # a counter and the name
-        break
-    else:
-        names.append(rest)
-    return ".".join(names[-2:]) if len(names) > 2 else names[-1] if names and names[-1] else function

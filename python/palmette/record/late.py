@@ -2,8 +2,11 @@
 
 Of each wait that is charged to a late rank, the interval from when both last met until the late rank came is known
 (palmette/record/causes.py). Samples outside of MPI in all these intervals, less those of the ranks that waited in their
-own, are what the late rank did more: what both do isn't blamed. Time in an interval outside of MPI that no sample
-stands for, the rank wasn't on a processor: samples are taken by processor time.
+own, are what the late rank did more: what both do isn't blamed.
+
+Time in an interval outside of MPI that no sample stands for, the rank wasn't on a processor: samples are taken by
+processor time. On a busy machine ranks that compute are put aside as well. So as much of it counts as computing as the
+ranks that wait are off the processor when they compute; what is beyond, the late rank slept, or stood in I/O.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ MAINLY = 0.5
 """Of what a late rank does more: a function with more than this is named, else what calls several."""
 MOST_ALIKE = 0.1
 """Of the late rank's time: if others spend less there, they don't do it."""
+ENOUGH_S = 0.1
+"""Of samples: from then on they say how much ranks that compute are put aside."""
+OFF_WORTH = 0.4
+"""Of its lateness: from there on being off the processor is told beside what it computes longer."""
 WORTH = 0.25
 """Of what a late rank does more: from there on a second function is named."""
 
@@ -70,7 +77,7 @@ class Late:
     other_s: float
     """Of those that wait, in their same intervals."""
     off_s: float
-    """By how much longer it was off the processor than they, each time."""
+    """By how much longer it was off the processor than they, each time, beyond what computing more is put aside."""
     off_between: tuple[Place, Place] | None
     """The calls between which that was, mostly."""
     blamed: tuple[Blamed, ...] = ()
@@ -85,20 +92,31 @@ class Late:
     @property
     def is_off(self) -> bool:
         """Whether being off the processor is most of what makes it late."""
-        more_s = self.late_s - self.other_s
-        return self.off_s > MAINLY * more_s > 0
+        return self.off_s > MAINLY * (self.late_s - self.other_s) > 0
 
     @property
     def sentence(self) -> str:
-        """A part of a sentence."""
-        if self.is_off or (self.off_s > 0 and not self.blamed):
-            text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time (asleep, in "
-            text += "I/O or put aside)"
-            if self.off_between:
-                text += f", between {self.off_between[0]} and {self.off_between[1]}"
-            if self.beside:
-                text += f", while another of its threads is {self.beside.where}"
-            return text
+        """A part of a sentence: most of it first."""
+        parts = [self._off, self._computing] if self.is_off or not self.blamed else [self._computing, self._off]
+        return "; ".join(part for part in parts if part)
+
+    @property
+    def _off(self) -> str:
+        if self.off_s < OFF_WORTH * (self.late_s - self.other_s) or self.off_s <= 0:
+            return ""
+        text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time (asleep, in I/O "
+        text += "or put aside)"
+        if self.off_between:
+            before, after = self.off_between
+            text += f", between {before} and {after}" if str(before) != str(after) else f", between calls at {after}"
+            if before.line and (before.function, before.file) == (after.function, after.file):
+                text += f" in {before.function.partition('(')[0]}()"
+        if self.beside:
+            text += f", while another of its threads is {self.beside.where}"
+        return text
+
+    @property
+    def _computing(self) -> str:
         if not self.blamed:
             return ""
         first = self.blamed[0]
@@ -119,10 +137,17 @@ class Late:
 
 
 def late_of(
-    works: Iterable[_core.LateWork], contexts: Contexts, places: Sequence[Place], ranks: Sequence[int]
+    works: Iterable[_core.LateWork],
+    contexts: Contexts,
+    places: Sequence[Place],
+    ranks: Sequence[int],
+    on_processor: float = 1.0,
 ) -> Late | None:
     """Return what made one rank late, of its late calls at one place: `works` has them by call path. `places` is by
-    path, `ranks` by process. None where there are no samples of it. Cost: O(contexts).
+    path, `ranks` by process; `on_processor` is the share of computing time that ranks of the job are on a processor,
+    for intervals in which those that wait have nothing to compute. None where there are no samples of it.
+
+    Cost: O(contexts).
     """
     chosen = list(works)
     times = sum(one.instances for one in chosen)
@@ -130,17 +155,20 @@ def late_of(
         return None
     late_s = sum(gap.late_s for one in chosen for gap in one.gaps)
     other_s = sum(gap.other_s for one in chosen for gap in one.gaps)
+    other_cpu_s = sum(gap.other_cpu_s for one in chosen for gap in one.gaps)
+    if other_cpu_s > ENOUGH_S:
+        on_processor = min(1.0, other_cpu_s / other_s)
     off_by: dict[tuple[Place, Place], float] = defaultdict(float)
     for one in chosen:
         for gap in one.gaps:
-            off = (gap.late_s - gap.late_cpu_s) - (gap.other_s - gap.other_cpu_s)
-            off_by[places[gap.before_path], places[gap.after_path]] += off
+            more_s, more_cpu_s = gap.late_s - gap.other_s, gap.late_cpu_s - gap.other_cpu_s
+            off_by[places[gap.before_path], places[gap.after_path]] += more_s - more_cpu_s / on_processor
     off_s = max(0.0, sum(off_by.values()))
     waiters = {process for one in chosen for process in one.waiters}
     late, other = _by_site(
         ((one.context, one.context_late_s, one.context_other_s) for one in chosen), contexts
     )
-    blamed = _blamed(late, other, off_s, times, contexts)
+    blamed = _blamed(late, other, off_s * on_processor, times, contexts)
     found_off = max(off_by, key=lambda key: off_by[key]) if off_s > 0 else None
     late_beside, other_beside = _by_site(((one.beside, one.beside_late_s, one.beside_other_s) for one in chosen), contexts)
     beside = _blamed(late_beside, other_beside, 0.0, times, contexts)

@@ -10,10 +10,10 @@ import pytest
 
 from palmette import _core
 from palmette.record import contexts as contexts_module
-from palmette.record.contexts import Contexts, Site, cython_name
+from palmette.record.contexts import Contexts, Site
 from palmette.record.late import late_of
 from palmette.record.sampled import tree
-from palmette.record.symbols import Place
+from palmette.record.symbols import Place, cython_name
 
 PYTHON, NATIVE = _core.ContextKind.python, _core.ContextKind.native
 

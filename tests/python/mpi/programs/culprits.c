@@ -51,11 +51,10 @@ __attribute__((noinline)) static void touch(double milliseconds) {
 }
 
 __attribute__((noinline)) static void write_results(double milliseconds) {
-    int flag;
-    MPI_Initialized(&flag);
     const struct timespec pause = {0, (long)(milliseconds * 1e6)};
+    MPI_Send(field, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     nanosleep(&pause, NULL); /* stall */
-    MPI_Initialized(&flag);
+    MPI_Send(field, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
 }
 
 __attribute__((noinline)) static double descend(int depth, double milliseconds) {
