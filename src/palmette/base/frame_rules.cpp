@@ -325,8 +325,8 @@ FrameRule rule_in(const std::optional<FunctionEntry>& function, std::uintptr_t a
 
 FrameRule frame_rule_at(std::uintptr_t address) { return rule_in(function_entry_at(address), address); }
 
-FrameRule frame_rule_in(const dl_phdr_info& module, std::uintptr_t address) {
-    return rule_in(function_entry_in(module, address), address);
+FrameRule frame_rule_in(const dl_phdr_info& module, std::uintptr_t address, ReadablePages& known) {
+    return rule_in(function_entry_in(module, address, known), address);
 }
 
 std::uint64_t unloaded_modules() {

@@ -31,17 +31,17 @@ bool know_how_modules_are_found() {
     return find_object != nullptr;
 }
 
-bool loaded_module_at(std::uintptr_t address, dl_phdr_info& out) {
+bool loaded_module_at(std::uintptr_t address, dl_phdr_info& out, ReadablePages& known) {
     FoundObject found;
     if (!find_object || find_object(reinterpret_cast<void*>(address), &found) != 0 || !found.map) return false;
     // The file's head lies in its first segment, as all linkers lay it out.
     const auto begin = reinterpret_cast<std::uintptr_t>(found.map_start);
     ElfW(Ehdr) head{};
-    if (!is_readable(begin, sizeof head)) return false;
+    if (!known.has(begin, sizeof head)) return false;
     std::memcpy(&head, found.map_start, sizeof head);
     if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr))) return false;
     const std::uintptr_t headers = begin + head.e_phoff;
-    if (!is_readable(headers, std::size_t{head.e_phnum} * sizeof(ElfW(Phdr)))) return false;
+    if (!known.has(headers, std::size_t{head.e_phnum} * sizeof(ElfW(Phdr)))) return false;
     out = {};
     out.dlpi_addr = found.map->l_addr;
     out.dlpi_name = found.map->l_name;

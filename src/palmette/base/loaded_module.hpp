@@ -7,12 +7,14 @@ struct dl_phdr_info;
 
 namespace palmette::base {
 
+class ReadablePages;
+
 /// Once, before it is asked from a handler. False: this C library has nothing that finds modules without a lock
 /// (_dl_find_object, of glibc 2.35).
 bool know_how_modules_are_found();
 
-/// Fills in the address, name and program headers of the module that holds `address`. Async-signal-safe; 30 ns, and some
-/// tenths of a microsecond to know that the headers can be read.
-bool loaded_module_at(std::uintptr_t address, dl_phdr_info& out);
+/// Fills in the address, name and program headers of the module that holds `address`. Async-signal-safe. `known`: pages
+/// that needn't be asked for.
+bool loaded_module_at(std::uintptr_t address, dl_phdr_info& out, ReadablePages& known);
 
 }  // namespace palmette::base

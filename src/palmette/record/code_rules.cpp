@@ -90,9 +90,11 @@ bool CodeRules::learn(std::uintptr_t address, std::uint32_t generation, CodeRule
     const bool may = unloading_.load(std::memory_order_seq_cst) == 0;
     if (may) {
         out = {};
+        if (readable_since_ != generation) readable_.forget();
+        readable_since_ = generation;
         dl_phdr_info module{};
-        if (base::loaded_module_at(address, module)) {
-            out.rule = base::frame_rule_in(module, address);
+        if (base::loaded_module_at(address, module, readable_)) {
+            out.rule = base::frame_rule_in(module, address, readable_);
             out.base = module.dlpi_addr;
             out.module = number_of(module, generation);
         }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "palmette/base/frame_rules.hpp"
+#include "palmette/base/readable.hpp"
 #include "palmette/record/zeroed.hpp"
 #include "palmette/trace/format.hpp"
 
@@ -36,7 +37,7 @@ class CodeRules {
     void end_unload() { unloading_.fetch_sub(1); }
 
   private:
-    static constexpr std::size_t slots = std::size_t{1} << 16U, most_tries = 16;
+    static constexpr std::size_t slots = std::size_t{1} << 14U, most_tries = 16;
     static constexpr std::uint64_t being_written = 1;
     struct alignas(64) Slot {
         std::atomic<std::uint64_t> address{0};  ///< 0: free
@@ -54,7 +55,9 @@ class CodeRules {
     Slot* slots_ = zeroed<Slot>(slots);
     std::atomic<bool> learning_{false};
     std::atomic<std::uint32_t> unloading_{0};
-    /// Modules that have a number, changed while learning only.
+    base::ReadablePages readable_;
+    std::uint32_t readable_since_ = 0;
+    /// Modules that have a number, changed while learning only, as are those pages.
     struct Known {
         std::uintptr_t base = 0;
         const void* headers = nullptr;

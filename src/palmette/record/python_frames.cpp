@@ -211,7 +211,7 @@ PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out) {
         end_evaluation(outer);
         return Step::none;
     }
-    if (!python_.describe(frame_, pointer_at(frame_, layout_->code), is_first_, out)) return fail();
+    if (!python_.describe(frame_, pointer_at(frame_, layout_->code), is_first_ && layout_->minor <= 11, out)) return fail();
     is_first_ = false;
     const bool is_last = layout_->minor == 10 || (layout_->minor == 11 && at<std::uint8_t>(frame_, layout_->is_entry) != 0);
     if (is_last) {
@@ -239,7 +239,7 @@ bool PythonFrames::describe(std::uintptr_t frame, std::uintptr_t code, bool may_
     CodeSlot& slot = codes_[(code * 0x9E3779B97F4A7C15ULL >> 40U) % code_slots];
     const bool is_known = slot.code.load(std::memory_order_acquire) == code;
     const bool must_ask = !is_known || may_be_gone;
-    // A frame that is about to go may have let its code go already.
+    // Until 3.11 a frame that is about to go stands there after it has let its code go.
     if (must_ask && !base::is_readable(code, layout_->lines + 8)) return false;
     if (pointer_at(code, object_type) != code_type_) return false;
     const std::uintptr_t file = pointer_at(code, layout_->file);

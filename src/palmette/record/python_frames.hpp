@@ -81,7 +81,7 @@ class PythonFrames {
     };
 
   private:
-    static constexpr std::size_t code_slots = std::size_t{1} << 14U, line_slots = std::size_t{1} << 15U;
+    static constexpr std::size_t code_slots = std::size_t{1} << 12U, line_slots = std::size_t{1} << 13U;
     static constexpr std::size_t most_steps = 8192;
     /// A code object whose names are in the section. Those are compared each time: it may have gone, and another one
     /// have come to its address.

@@ -19,7 +19,7 @@ class Texts {
     bool is(std::uint32_t number, std::string_view text) const;
 
   private:
-    static constexpr std::size_t slots = std::size_t{1} << 16U, most_tries = 64;
+    static constexpr std::size_t slots = std::size_t{1} << 14U, most_tries = 64;
     trace::Table* table_ = nullptr;
     char* texts_ = nullptr;
     std::atomic<std::uint32_t>* index_ = nullptr;  ///< open addressing; 0: free
