@@ -23,18 +23,21 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.record.causes import Causes, causes_of, with_causes
+from palmette.record.contexts import Contexts
 from palmette.record.findings import Detail, Finding, Findings, findings_of, has_calls
 from palmette.record.full_links import with_full_link
+from palmette.record.late import Late, late_to_json
 from palmette.record.links import Links
 from palmette.record.machine import Seats, seats_of
 from palmette.record.page.write import render
 from palmette.record.reading import RecordError, read_job
 from palmette.record.remedies import remedies_of, with_remedies
+from palmette.record.sampled import contexts_of
 from palmette.record.view import PARTS, document, links_of
 from palmette.record.what_if import Expected, Wanted, auto_placement, with_changes, with_costs
 from palmette.run.choices import KEPT_TOPOLOGY
 
-__all__ = ["Causes", "Detail", "Expected", "Finding", "Findings", "Links", "RecordError", "Trace"]
+__all__ = ["Causes", "Contexts", "Detail", "Expected", "Finding", "Findings", "Links", "RecordError", "Trace"]
 
 CALLS = np.dtype(
     [
@@ -174,6 +177,16 @@ class Trace:
         return np.array(rows, PATHS)
 
     @cached_property
+    def contexts(self) -> Contexts | None:
+        """The calling contexts that samples have met, over all ranks; None: `palmette run --sample` took none."""
+        if self.has_calls:
+            return self.causes.contexts
+        try:
+            return contexts_of(self.job)
+        except _core.Error as error:
+            raise RecordError(str(error)) from None
+
+    @cached_property
     def matrix(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Messages and bytes, [sender, receiver], of ranks or, where there are more than `detail.rows`, of groups of
         them: the program's own messages and those of collectives that palmette served.
@@ -244,7 +257,8 @@ class Trace:
     def document(self) -> dict[str, Any]:
         """What the page draws; palmette/record/page says its form."""
         found = self.analysis if self.has_calls else None
-        return document(self.job, self.seats, found, self.notes, self.links, self.causes if found else None)
+        causes = self.causes if found else None
+        return document(self.job, self.seats, found, self.notes, self.links, causes, self.contexts)
 
     def page(self) -> str:
         """Return one HTML file that needs no other."""
@@ -270,6 +284,7 @@ class Trace:
             "findings": [self._finding(one) for one in (self.findings if self.has_calls else ())],
             "causes": _causes_to_json(self.causes) if self.has_calls else None,
             "paths": [{**row, "place": places[row["place"]]} for row in named(found["paths"])],
+            "by_rank": found["by_rank"], "sampled": found["sampled"],
             "links": self._links_to_json(),
             "sizes": named(found["sizes"]),
             "durations": named(found["durations"]),
@@ -287,6 +302,7 @@ class Trace:
                 "rank": one.cause.rank, "function": one.cause.function, "place": str(one.cause.place),
                 "in_call": one.cause.in_call,
             } if one.cause else None,
+            "late": late_to_json(one.late) if isinstance(one.late, Late) else None,
         }  # fmt: skip
 
     def _links_to_json(self) -> dict[str, Any] | None:

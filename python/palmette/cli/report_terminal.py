@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from palmette.cli import sampled_lines
 from palmette.cli.printable import printable
 from palmette.units import bytes_text, plural
 
@@ -44,6 +45,10 @@ def lines(trace: Trace, *, in_full: bool) -> list[str]:
             parts = " x ".join(f"{level['name']} {level['balance']:.0%}" for level in rates["levels"])
             shown += textwrap.wrap(f"load balance by level: {parts}", WIDTH, subsequent_indent="  ")
     shown.append(_split_line(found["split"]))
+    if sampled := found["sampled"]:
+        shown += ["", *sampled_lines.heaviest(sampled)]
+    if len(found["by_rank"]) > 1:
+        shown += ["", *sampled_lines.ranks(found["by_rank"], None if in_full else sampled_lines.MOST_RANKS)]
     if findings == []:
         shown += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
     for number, one in enumerate(findings or (), 1):
@@ -58,6 +63,8 @@ def lines(trace: Trace, *, in_full: bool) -> list[str]:
             shown += textwrap.wrap(printable(root.sentence), WIDTH, initial_indent="  ", subsequent_indent="    ")
     if in_full or findings is None:
         shown += ["", *_path_lines(found)]
+    if in_full and sampled:
+        shown += ["", *sampled_lines.tree(sampled)]
     if in_full:
         shown += [*_timeline_lines(found), *_matrix_lines(found), *_size_lines(found)]
     shown += _link_lines(trace.links, trace.seats)

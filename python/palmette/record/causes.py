@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from palmette import _core
+from palmette.record.contexts import Contexts
 from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files, whole_time_s
+from palmette.record.late import Late, late_of
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
 from palmette.record.reading import Job, RecordError
@@ -99,6 +101,12 @@ class Causes:
     """Process, begin and end (ns) of the path's stretches, in order of time."""
     shorter: list[tuple[str, float]] = field(default_factory=list)
     """What would make the run shorter, and by which share."""
+    cpu_s: dict[int, float] = field(default_factory=dict)
+    """By rank: on a processor outside of MPI, by samples of threads that make calls; empty without samples."""
+    contexts: Contexts | None = None
+    """Of samples; None: there are none."""
+    late: dict[Finding, Late] = field(default_factory=dict)
+    """By finding of waiting: what made ranks late, by samples."""
 
 
 def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
@@ -112,6 +120,13 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     except _core.Error as error:
         raise RecordError(str(error)) from None
     causes = Causes(withheld=missing_dependency(found))
+    places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
+    if len(found.contexts.parent) > 1:
+        causes.contexts = Contexts(found.contexts, found.ranks)
+        causes.cpu_s = {rank: one.computing_s for rank, one in zip(found.ranks, found.processor_times, strict=True)}
+        causes.late = _late(
+            findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values())
+        )
     if causes.withheld:
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
@@ -130,7 +145,6 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
             ):
                 _split_software(causes, found, bound_s)
     whole_s = max(time_s * len(found.ranks), whole_time_s(findings.view.waits))
-    places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
     for delay, without_s in zip(found.delays[:MOST_ROOTS], [*found.without_s, *[time_s] * MOST_ROOTS], strict=False):
         seconds = delay.short_term_s + delay.long_term_s
         if whole_s <= 0 or seconds < LEAST_SHARE * whole_s:
@@ -154,6 +168,27 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         (f"rank {one.rank} without its delay, {one.what}", one.gain) for one in causes.roots if one.gain >= LEAST_SHARE
     ]
     return causes
+
+
+def _late(
+    findings: Findings, causes: _core.TraceCauses, contexts: Contexts, places: Sequence[Place], cpu_s: float
+) -> dict[Finding, Late]:
+    """Return what made the ranks late whom findings name. `cpu_s`: computing of all ranks, on a processor."""
+    told: dict[Finding, Late] = {}
+    useful_s = sum(findings.view.waits.useful_s)
+    on_processor = min(1.0, cpu_s / useful_s) if cpu_s > 0 and useful_s > 0 else 1.0
+    for one in findings.found:
+        if one.kind not in ("late_rank", "taking_turns"):
+            continue
+        works = [
+            work
+            for work in causes.late
+            if (causes.functions[work.function], places[work.path]) == (one.function, one.place)
+            and causes.ranks[work.process] in one.ranks
+        ]
+        if works and (late := late_of(works, contexts, places, causes.ranks, on_processor)):
+            told[one] = late
+    return told
 
 
 class _Predictions:
@@ -217,13 +252,13 @@ def _without_bounds(findings: Findings) -> str:
 def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
     """Return findings that name what made a rank late, and the gain without it, roots of waiting first."""
     if not causes.roots:
-        return findings.found
+        return [_with_late(one, causes) for one in findings.found]
     told = []
     roots = {root.rank: root for root in reversed(causes.roots)}
     named = set()
     for one in findings.found:
         if one.kind != "late_rank":
-            told.append(one)
+            told.append(_with_late(one, causes))
             continue
         root = roots.get(one.ranks[0])
         if root is None:
@@ -233,10 +268,13 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         where = "it computes longer before" if not root.in_call else f"{root.what} takes it longer"
         if not root.in_call and (root.function, root.place) != (one.function, one.place):
             where = f"it computes longer before {root.function} at {root.place}"
+        late = causes.late.get(one)
+        if late and late.sentence and not root.in_call:
+            where = late.sentence
         first = root.rank not in named
         named.add(root.rank)
         text = f"{one.sentence}; {where}{root.gain_text if first else ''}"
-        told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None))
+        told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None, late=late))
     first_root = causes.roots[0]
     waits = [one for one in findings.found if one.kind in ("late_rank", "taking_turns")]
     is_main = first_root.seconds >= MAINLY * findings.waiting_s
@@ -257,6 +295,12 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         told.insert(at, own)
     causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
     return told[:MOST]
+
+
+def _with_late(one: Finding, causes: Causes) -> Finding:
+    """Return the finding with what samples say."""
+    late = causes.late.get(one)
+    return replace(one, sentence=f"{one.sentence}; {late.sentence}", late=late) if late and late.sentence else one
 
 
 def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:

@@ -49,6 +49,14 @@ class Cause(Protocol):
         """Whether the call itself took long."""
 
 
+class Lateness(Protocol):
+    """What made a rank late by samples: palmette.record.late.Late."""
+
+    @property
+    def sentence(self) -> str:
+        """A part of a sentence."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that costs time."""
@@ -71,6 +79,8 @@ class Finding:
     """What made the rank late, as far as the replay tells."""
     gain: float | None = None
     """Of the run time, without that."""
+    late: Lateness | None = None
+    """What samples say of why ranks were late."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from statistics import median
 
 from palmette.record.limits import limits_of
 from palmette.record.reading import Job
-from palmette.record.symbols import Framed, Place, Resolver
+from palmette.record.symbols import CYTHON, Framed, Place, Resolver, cython_name
 
 DEAR, DEAR_S = 0.01, 1.0
 """The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
@@ -113,8 +113,22 @@ def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     outside = [frame for frame in path if not frame.module.rpartition("/")[2].startswith(MPI_MODULES)]
     if not outside:
         return Place("unknown")
+    if CYTHON.match(resolver.places(outside[0])[0].function):
+        return _of_cython(outside, resolver)
     inside = outside[0]
     known = next((frame for frame in outside if resolver.knows(frame)), inside)
     if known is inside or known.module != inside.module:
         return resolver.places(inside)[0]
     return replace(resolver.places(known)[0], line=0, is_outer=True)
+
+
+def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
+    """Return the function of a module of Cython's that Python calls: mpi4py's `Comm.Allreduce`."""
+    found = resolver.places(outside[0])[0]
+    for frame in outside:
+        place = resolver.places(frame)[0]
+        if frame.module != outside[0].module or not CYTHON.match(place.function):
+            break
+        if (name := cython_name(place.function)) != place.function:
+            found = Place(name)
+    return found

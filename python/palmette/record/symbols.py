@@ -35,6 +35,10 @@ OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""
 
 
+CYTHON = re.compile(r"__[pP]yx_")
+"""Functions that Cython has made."""
+
+
 class Framed(Protocol):
     """A return address: of a recording, or named otherwise."""
 
@@ -325,3 +329,22 @@ def _addr2line(module: Path, addresses: list[int], asked: _Asked, notes: list[st
     elif not found:
         notes.append(f"{program} tells nothing of {module}: its calls are shown by their functions, without lines")
     return {address: tuple(places) for address, places in found.items()}
+
+
+def cython_name(function: str) -> str:
+    """Return `Comm.Allreduce` for Cython's `__pyx_pw_6mpi4py_3MPI_4Comm_143Allreduce`; others as they are."""
+    found = re.match(r"__pyx_p[wf]_", function)
+    if not found:
+        return function
+    rest, names = function[found.end() :], []
+    while part := re.match(r"(\d+)", rest):
+        length, behind = int(part[1]), rest[part.end() :]
+        if length < len(behind) and behind[length] == "_":
+            names.append(behind[:length])
+            rest = behind[length + 1 :]
+            continue
+        names.append(behind)  # a counter and the name
+        break
+    else:
+        names.append(rest)
+    return ".".join(names[-2:]) if len(names) > 2 else names[-1] if names and names[-1] else function

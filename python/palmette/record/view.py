@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from palmette import __version__, _core
 from palmette.record import links as link_loads
+from palmette.record import sampled
+from palmette.record.by_rank import by_rank
+from palmette.record.by_rank import to_json as ranks_to_json
 from palmette.record.causes import Causes
 from palmette.record.columns import packed
+from palmette.record.contexts import Contexts
 from palmette.record.findings import Findings, balance_of, clocks_compared
 from palmette.record.functions import ENDS
 from palmette.record.limits import limits_of
@@ -47,6 +51,7 @@ def document(
     notes: Sequence[str] = (),
     links: link_loads.Links | None = None,
     causes: Causes | None = None,
+    contexts: Contexts | None = None,
 ) -> dict[str, Any]:
     """Return what the page shows; `findings` (with what is drawn) of a trace, None for a profile; `links` of links_of.
 
@@ -65,6 +70,8 @@ def document(
     found["notes"] = [*notes, *found["notes"]]
     known = causes if causes and not causes.withheld else None
     found["causes"] = _causes(known) if known else None
+    found["by_rank"] = ranks_to_json(by_rank(job, findings, causes))
+    found["sampled"] = sampled.document(job, contexts) if contexts else None
     if found["timeline"]:
         found["timeline"]["critical"] = critical_path(findings, known.stretches) if findings and known else None
     levels = seats.levels[: seats.network_levels] if seats else []

@@ -2,7 +2,8 @@
 
 #include <link.h>
 
-#include <vector>
+#include <array>
+#include <optional>
 
 #include "palmette/base/unwind_tables.hpp"
 
@@ -29,26 +30,83 @@ struct State {
     Saved fp, ra;
 };
 
-/// A register and an offset, and whether the value lies there: all that compilers write of expressions, but for the
-/// linkage tables', which nothing returns to.
-bool simple_expression(Cursor block, std::uint64_t& base, std::int64_t& offset, bool& is_there) {
-    constexpr std::uint8_t first_register = 0x70, last_register = 0x8F, dereference = 0x06, add = 0x23;
-    const auto what = block.take<std::uint8_t>();
-    if (what < first_register || what > last_register) return false;
-    base = what - first_register;
-    offset = block.sleb();
-    is_there = false;
-    while (!block.done()) {
-        const auto next = block.take<std::uint8_t>();
-        if (next == add && !is_there)
-            offset += static_cast<std::int64_t>(block.uleb());
-        else if (next == dereference && !is_there)
-            is_there = true;
+/// The value of an expression: a register and an offset, or no register; and whether the value lies there.
+struct Value {
+    bool has_register = false, is_there = false;
+    std::uint64_t base = 0;
+    std::int64_t offset = 0;
+};
+
+/// Runs an expression of a table, as far as compilers write them: a register and an offset, whether the value lies
+/// there, and what linkage tables need, whose frames grow at one of an entry's instructions.
+class Expression {
+  public:
+    Expression(Cursor block, std::uintptr_t address) : block_(block), address_(address) {}
+
+    bool run(std::uint64_t& base, std::int64_t& offset, bool& is_there) {
+        while (!block_.done())
+            if (!step(block_.take<std::uint8_t>())) return false;
+        if (block_.failed() || count_ != 1 || !stack_[0].has_register) return false;
+        base = stack_[0].base;
+        offset = stack_[0].offset;
+        is_there = stack_[0].is_there;
+        return true;
+    }
+
+  private:
+    static constexpr std::uint64_t pc_number = 16;  // x86-64
+
+    bool step(std::uint8_t what) {
+        constexpr std::uint8_t first_literal = 0x30, last_literal = 0x4F, first_register = 0x70, last_register = 0x8F,
+                               dereference = 0x06, conjunction = 0x1A, plus = 0x22, plus_constant = 0x23, left = 0x24,
+                               not_less = 0x2A;
+        if (what >= first_literal && what <= last_literal)
+            return push({false, false, 0, static_cast<std::int64_t>(what - first_literal)});
+        if (what >= first_register && what <= last_register) return push_register(what - first_register);
+        if (what == dereference || what == plus_constant) {
+            if (count_ == 0 || stack_[count_ - 1].is_there) return false;
+            Value& top = stack_[count_ - 1];
+            if (what == plus_constant) top.offset += static_cast<std::int64_t>(block_.uleb());
+            if (what == dereference) top.is_there = true;
+            return true;
+        }
+        if (count_ < 2) return false;
+        const Value right = stack_[--count_];
+        Value& top = stack_[count_ - 1];
+        if (top.is_there || right.is_there || right.has_register) return false;
+        if (what == plus) {
+            top.offset += right.offset;
+            return true;
+        }
+        if (top.has_register) return false;
+        if (what == conjunction)
+            top.offset &= right.offset;
+        else if (what == left && right.offset >= 0 && right.offset < 32)
+            top.offset <<= right.offset;
+        else if (what == not_less)
+            top.offset = top.offset >= right.offset ? 1 : 0;
         else
             return false;
+        return true;
     }
-    return !block.failed();
-}
+    bool push_register(std::uint64_t number) {
+        const std::int64_t offset = block_.sleb();
+#if !defined(__aarch64__)
+        if (number == pc_number) return push({false, false, 0, static_cast<std::int64_t>(address_) + offset});
+#endif
+        return push({true, false, number, offset});
+    }
+    bool push(Value value) {
+        if (count_ == stack_.size()) return false;
+        stack_[count_++] = value;
+        return true;
+    }
+
+    Cursor block_;
+    std::uintptr_t address_;
+    std::array<Value, 4> stack_;
+    std::size_t count_ = 0;
+};
 
 /// Runs the instructions of one function up to an address.
 class Machine {
@@ -122,12 +180,12 @@ class Machine {
                 return set(number, {Saved::How::other, {}, 0});
             }
             case 0x0A:
-                remembered_.push_back(state_);
-                return remembered_.size() < 64;
+                if (remembered_count_ == remembered_.size()) return false;
+                remembered_[remembered_count_++] = state_;
+                return true;
             case 0x0B:
-                if (remembered_.empty()) return false;
-                state_ = remembered_.back();
-                remembered_.pop_back();
+                if (remembered_count_ == 0) return false;
+                state_ = remembered_[--remembered_count_];
                 return true;
             case 0x10:
             case 0x16:
@@ -163,7 +221,7 @@ class Machine {
                 Cursor block(code.at(), code.at());
                 if (!take_block(code, bytes, block)) return false;
                 state_.cfa_known =
-                    simple_expression(block, state_.cfa_register, state_.cfa_offset, state_.cfa_is_there);
+                    Expression(block, wanted_).run(state_.cfa_register, state_.cfa_offset, state_.cfa_is_there);
                 return true;
             }
             default:
@@ -181,7 +239,7 @@ class Machine {
         Saved saved{Saved::How::other, {}, 0};
         std::uint64_t base = 0;
         bool is_there = false;
-        if (!is_value && simple_expression(block, base, saved.offset, is_there) && !is_there &&
+        if (!is_value && Expression(block, wanted_).run(base, saved.offset, is_there) && !is_there &&
             (base == sp_number || base == fp_number)) {
             saved.how = Saved::How::at;
             saved.from = base == sp_number ? FrameRule::From::sp : FrameRule::From::fp;
@@ -219,7 +277,8 @@ class Machine {
     std::uintptr_t at_, wanted_;
     State state_, initial_;
     bool has_initial_ = false;
-    std::vector<State> remembered_;
+    std::array<State, 6> remembered_;  // compilers nest two
+    std::size_t remembered_count_ = 0;
 };
 
 bool fits(std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; }
@@ -250,8 +309,9 @@ FrameRule rule_of(const State& state, bool is_signal) {
 
 }  // namespace
 
-FrameRule frame_rule_at(std::uintptr_t address) {
-    const auto function = function_entry_at(address);
+namespace {
+
+FrameRule rule_in(const std::optional<FunctionEntry>& function, std::uintptr_t address) {
     if (!function) return {};
     const CommonEntry& common = function->common;
     Machine machine(common, function->begin, address);
@@ -259,6 +319,14 @@ FrameRule frame_rule_at(std::uintptr_t address) {
     machine.begin_function();
     if (!machine.run(function->instructions)) return {};
     return rule_of(machine.state(), common.is_signal);
+}
+
+}  // namespace
+
+FrameRule frame_rule_at(std::uintptr_t address) { return rule_in(function_entry_at(address), address); }
+
+FrameRule frame_rule_in(const dl_phdr_info& module, std::uintptr_t address, ReadablePages& known) {
+    return rule_in(function_entry_in(module, address, known), address);
 }
 
 std::uint64_t unloaded_modules() {

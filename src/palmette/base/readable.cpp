@@ -28,4 +28,18 @@ bool is_readable(std::uintptr_t address, std::size_t bytes) {
     }
 }
 
+bool ReadablePages::has(std::uintptr_t address, std::size_t bytes) {
+    if (bytes == 0) return true;
+    const std::uintptr_t last = (address + bytes - 1) & ~(memory_page - 1);
+    std::uintptr_t page = address & ~(memory_page - 1);
+    if (last < page || page == 0) return false;
+    for (; page <= last; page += memory_page) {
+        std::uintptr_t& known = pages_[page / memory_page % slots];
+        if (known == page) continue;
+        if (!is_readable(page)) return false;
+        known = page;
+    }
+    return true;
+}
+
 }  // namespace palmette::base

@@ -2,6 +2,7 @@
 // give.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,5 +15,17 @@ bool is_readable(std::uintptr_t address);
 
 /// The same of all pages that hold some of `bytes` bytes. Nothing for 0 bytes: true.
 bool is_readable(std::uintptr_t address, std::size_t bytes);
+
+/// Pages that were found to be readable, for who looks at the same ones again and again, and takes it that they stay so.
+class ReadablePages {
+  public:
+    /// As above, but asks once for each page.
+    bool has(std::uintptr_t address, std::size_t bytes);
+    void forget() { pages_ = {}; }
+
+  private:
+    static constexpr std::size_t slots = 1024;
+    std::array<std::uintptr_t, slots> pages_{};
+};
 
 }  // namespace palmette::base

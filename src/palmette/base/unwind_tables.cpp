@@ -37,29 +37,34 @@ struct Tables {
     std::uintptr_t address = 0;
     std::uintptr_t head = 0, head_end = 0;
     std::uintptr_t segment_end = 0;  ///< of the segment that holds them
+    ReadablePages* known = nullptr;  ///< null: each page is asked for anew
+
+    bool can_read(std::uintptr_t at, std::size_t bytes) const {
+        return known ? known->has(at, bytes) : is_readable(at, bytes);
+    }
 };
 
-int look_for_tables(dl_phdr_info* module, std::size_t, void* argument) {
-    auto& out = *static_cast<Tables*>(argument);
+/// Whether the module holds the address.
+bool look_for_tables(const dl_phdr_info& module, Tables& out) {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
-    if (!segment_of(*module, out.address, begin, end)) return 0;
-    for (int i = 0; i < module->dlpi_phnum; ++i) {
-        const ElfW(Phdr) & header = module->dlpi_phdr[i];
+    if (!segment_of(module, out.address, begin, end)) return false;
+    for (int i = 0; i < module.dlpi_phnum; ++i) {
+        const ElfW(Phdr) & header = module.dlpi_phdr[i];
         if (header.p_type != PT_GNU_EH_FRAME) continue;
-        const std::uintptr_t at = module->dlpi_addr + header.p_vaddr;
-        if (!is_loaded(*module, at, header.p_memsz) || !segment_of(*module, at, begin, end)) continue;
+        const std::uintptr_t at = module.dlpi_addr + header.p_vaddr;
+        if (!is_loaded(module, at, header.p_memsz) || !segment_of(module, at, begin, end)) continue;
         out.head = at;
         out.head_end = at + header.p_memsz;
         out.segment_end = end;
     }
-    return 1;
+    return true;
 }
 
 /// Where the description of the function that may hold the address lies; 0: nowhere.
 std::uintptr_t description_of(const Tables& tables) {
     constexpr std::size_t before_rows = 12;
-    if (tables.head_end - tables.head < before_rows || !is_readable(tables.head, before_rows)) return 0;
+    if (tables.head_end - tables.head < before_rows || !tables.can_read(tables.head, before_rows)) return 0;
     Cursor head(tables.head, tables.head_end);
     const auto version = head.take<std::uint8_t>();
     const auto pointer_encoding = head.take<std::uint8_t>();
@@ -77,7 +82,7 @@ std::uintptr_t description_of(const Tables& tables) {
     const auto row = [&](std::uintptr_t i) {
         Row out{};
         const std::uintptr_t at = head.at() + i * sizeof out;
-        good = good && is_readable(at, sizeof out);
+        good = good && tables.can_read(at, sizeof out);
         if (good) std::memcpy(&out, reinterpret_cast<const void*>(at), sizeof out);
         return out;
     };
@@ -94,22 +99,23 @@ std::uintptr_t description_of(const Tables& tables) {
 }
 
 /// One entry of .eh_frame from behind its length on; its id is taken. Nothing: it can't be read.
-std::optional<Cursor> entry_at(std::uintptr_t at, std::uintptr_t limit, std::uintptr_t& id_at, std::uint32_t& id) {
-    if (at >= limit || limit - at < 8 || !is_readable(at, 8)) return std::nullopt;
+std::optional<Cursor> entry_at(const Tables& tables, std::uintptr_t at, std::uintptr_t& id_at, std::uint32_t& id) {
+    const std::uintptr_t limit = tables.segment_end;
+    if (at >= limit || limit - at < 8 || !tables.can_read(at, 8)) return std::nullopt;
     Cursor lengths(at, limit);
     const auto length = lengths.take<std::uint32_t>();
     if (length < 4 || length == 0xFFFFFFFFU || length > limit - lengths.at()) return std::nullopt;
-    if (!is_readable(lengths.at(), length)) return std::nullopt;
+    if (!tables.can_read(lengths.at(), length)) return std::nullopt;
     Cursor entry(lengths.at(), lengths.at() + length);
     id_at = entry.at();
     id = entry.take<std::uint32_t>();
     return entry;
 }
 
-std::optional<CommonEntry> read_common(std::uintptr_t at, std::uintptr_t limit) {
+std::optional<CommonEntry> read_common(const Tables& tables, std::uintptr_t at) {
     std::uintptr_t id_at = 0;
     std::uint32_t id = 0;
-    auto entry = entry_at(at, limit, id_at, id);
+    auto entry = entry_at(tables, at, id_at, id);
     if (!entry || id != 0) return std::nullopt;
     CommonEntry out;
     const auto version = entry->take<std::uint8_t>();
@@ -151,23 +157,45 @@ std::optional<CommonEntry> read_common(std::uintptr_t at, std::uintptr_t limit) 
 
 }  // namespace
 
-std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
-    Tables tables;
-    tables.address = address;
-    dl_iterate_phdr(&look_for_tables, &tables);
+namespace {
+
+std::optional<FunctionEntry> entry_of(const Tables& tables) {
+    const std::uintptr_t address = tables.address;
     if (tables.head == 0) return std::nullopt;
     const std::uintptr_t description = description_of(tables);
     std::uintptr_t id_at = 0;
     std::uint32_t id = 0;
-    auto entry = description == 0 ? std::nullopt : entry_at(description, tables.segment_end, id_at, id);
+    auto entry = description == 0 ? std::nullopt : entry_at(tables, description, id_at, id);
     if (!entry || id == 0) return std::nullopt;
-    const auto common = read_common(id_at - id, tables.segment_end);
+    const auto common = read_common(tables, id_at - id);
     if (!common) return std::nullopt;
     const std::uintptr_t begin = entry->encoded(common->pointers, tables.head);
     const std::uintptr_t bytes = entry->encoded(common->pointers & 0x0FU, 0);
     if (common->has_augmentation) entry->skip(entry->uleb());
     if (entry->failed() || address < begin || address - begin >= bytes) return std::nullopt;
     return FunctionEntry{*common, begin, *entry};
+}
+
+}  // namespace
+
+std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
+    Tables tables;
+    tables.address = address;
+    dl_iterate_phdr(
+        [](dl_phdr_info* module, std::size_t, void* out) {
+            return look_for_tables(*module, *static_cast<Tables*>(out)) ? 1 : 0;
+        },
+        &tables);
+    return entry_of(tables);
+}
+
+std::optional<FunctionEntry> function_entry_in(const dl_phdr_info& module, std::uintptr_t address,
+                                               ReadablePages& known) {
+    Tables tables;
+    tables.address = address;
+    tables.known = &known;
+    look_for_tables(module, tables);
+    return entry_of(tables);
 }
 
 }  // namespace palmette::base

@@ -10,6 +10,8 @@ struct dl_phdr_info;
 
 namespace palmette::base {
 
+class ReadablePages;
+
 /// Reads a module's tables and fails beyond an end, or where nothing can be read.
 class Cursor {
   public:
@@ -121,6 +123,9 @@ struct FunctionEntry {
 
 /// The entry of the function with the address; nothing where no table of a loaded module has one that can be read.
 std::optional<FunctionEntry> function_entry_at(std::uintptr_t address);
+/// The same in a module that holds the address, and whose pages are readable as `known` has it. Async-signal-safe.
+std::optional<FunctionEntry> function_entry_in(const dl_phdr_info& module, std::uintptr_t address,
+                                               ReadablePages& known);
 
 /// Finds the loaded segment of a module that holds an address.
 bool segment_of(const dl_phdr_info& module, std::uintptr_t address, std::uintptr_t& begin, std::uintptr_t& end);

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_select(m);
     palmette::bindings::register_map(m);
     palmette::bindings::register_trace(m);
+    palmette::bindings::register_contexts(m);
     palmette::bindings::register_waits(m);
     palmette::bindings::register_what_if(m);
     palmette::bindings::register_causes(m);

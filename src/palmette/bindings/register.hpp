@@ -16,6 +16,7 @@ void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
 void register_map(nanobind::module_& module);
 void register_trace(nanobind::module_& module);
+void register_contexts(nanobind::module_& module);
 void register_waits(nanobind::module_& module);
 void register_what_if(nanobind::module_& module);
 void register_causes(nanobind::module_& module);

@@ -24,6 +24,9 @@ struct Causes {
     trace::CriticalPath path;
     trace::Delays delays;
     std::vector<double> without_s;
+    std::int64_t begin_ns = 0;
+    trace::JobContexts contexts;
+    std::vector<trace::ProcessorTime> processor_times;
     std::vector<std::string> functions, paths;
     std::vector<std::int32_t> ranks;
 };
@@ -57,15 +60,20 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
             out.planned = trace::replay(trace, trace::Costs::planned, ask, nullptr, predict);
             out.served = trace::replay(trace, trace::Costs::served, ask);
         });
+        out.begin_ns = awaited.begin_ns;
         out.path = trace::critical_path(trace, awaited);
         out.delays = trace::delay_costs(trace, awaited);
     }
     for (std::size_t i = 0; i < std::min(most, out.delays.rows.size()); ++i)
         out.without_s.push_back(trace::time_without(trace, out.delays.rows[i]));
+    if (trace.has_samples())
+        out.processor_times = trace::processor_times(
+            trace, out.begin_ns, out.begin_ns + static_cast<std::int64_t>(out.measured.measured_s * 1e9));
     others.get();
     for (const auto& process : trace.processes) out.ranks.push_back(process.rank);
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);
+    out.contexts = std::move(trace.contexts);
     return out;
 }
 
@@ -130,6 +138,12 @@ void register_causes(nb::module_& m) {
         .def_prop_ro(
             "unexplained_s", [](const Causes& self) { return self.delays.unexplained_s; },
             "For which no delay is found.")
+        .def_prop_ro(
+            "late", [](const Causes& self) { return self.delays.works; },
+            "What late ranks did, by samples; none where there are none.")
+        .def_ro("processor_times", &Causes::processor_times,
+                "By process, from the first end of MPI_Init to the last begin of MPI_Finalize; none without samples.")
+        .def_ro("contexts", &Causes::contexts, nb::rv_policy::reference_internal, "Of samples.")
         .def_ro("without_s", &Causes::without_s, "What the job would take without each of the first delays.")
         .def_ro("functions", &Causes::functions)
         .def_ro("paths", &Causes::paths, "As Waits has them.")

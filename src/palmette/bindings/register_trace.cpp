@@ -1,4 +1,5 @@
 // What the processes of a job have recorded.
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,7 +12,22 @@ namespace palmette::bindings {
 namespace nb = nanobind;
 using namespace nb::literals;
 
+namespace {
+
+/// An array of numpy's that owns its values.
+template <class Value>
+nb::object column(std::vector<Value> values) {
+    auto* const kept = new std::vector<Value>(std::move(values));
+    const nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<Value>*>(pointer); });
+    return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+}  // namespace
+
 void register_trace(nb::module_& m) {
+    using trace::ContextInfo;
+    using trace::SampledThreadInfo;
+    using trace::SamplingInfo;
     using trace::AggregateInfo;
     using trace::CallInfo;
     using trace::CommunicatorInfo;
@@ -123,6 +139,57 @@ void register_trace(nb::module_& m) {
         .value("lives", trace::LifeSign::lives)
         .value("ended", trace::LifeSign::ended);
 
+    nb::enum_<trace::ContextKind>(m, "ContextKind", "What a node of the tree of sampled stacks is.")
+        .value("native", trace::ContextKind::native)
+        .value("python", trace::ContextKind::python)
+        .value("cut", trace::ContextKind::cut, "Frames are left out here: the stack was too deep.")
+        .value("lost", trace::ContextKind::lost, "Nobody knows who called the frames inside.");
+
+    nb::enum_<trace::SampledBy>(m, "SampledBy", "By what threads are interrupted for samples.")
+        .value("nothing", trace::SampledBy::nothing, "There are none.")
+        .value("thread_cpu_timer", trace::SampledBy::thread_cpu_timer,
+               "POSIX timers on each thread's CPU clock, which tick only while it runs.");
+
+    nb::class_<ContextInfo>(m, "SampledContext", "A frame that samples have met, with those outside of it.")
+        .def_ro("parent", &ContextInfo::parent, "The caller's index, less than its own; 0: a thread's start.")
+        .def_ro("kind", &ContextInfo::kind)
+        .def_ro("module", &ContextInfo::module, "Path of the executable or library; of Python the file.")
+        .def_ro("build_id", &ContextInfo::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("offset", &ContextInfo::offset, "Native: the address, as the module's program headers number it.")
+        .def_ro("is_innermost", &ContextInfo::is_innermost,
+                "The address is the interrupted one; else it is returned to, behind the call.")
+        .def_ro("function", &ContextInfo::function, "Of Python: its qualified name.")
+        .def_ro("line", &ContextInfo::line, "Of Python; 0: unknown.")
+        .def_ro("samples", &ContextInfo::samples, "Whose innermost frame this is.")
+        .def_ro("cpu_s", &ContextInfo::cpu_s, "Of their threads, since the sample before.");
+
+    nb::class_<SampledThreadInfo>(m, "SampledThread", "A thread that samples are taken of.")
+        .def_ro("thread_id", &SampledThreadInfo::thread_id)
+        .def_ro("calls_as", &SampledThreadInfo::calls_as,
+                "RecordedCall.thread of its calls; 0: it makes none, or has ended.")
+        .def_ro("samples", &SampledThreadInfo::samples)
+        .def_ro("cpu_s", &SampledThreadInfo::cpu_s)
+        .def_ro("ended", &SampledThreadInfo::ended);
+
+    nb::class_<SamplingInfo>(m, "Sampling", "What samples a process has taken.")
+        .def_ro("by", &SamplingInfo::by)
+        .def_ro("signal", &SamplingInfo::signal, "Number of the signal that interrupts threads.")
+        .def_ro("period_s", &SamplingInfo::period_s,
+                "Of CPU time between two samples of a thread, as it was asked for last.")
+        .def_ro("samples", &SamplingInfo::samples, "Taken.")
+        .def_ro("dropped", &SamplingInfo::dropped, "Of them, those that samples_of hasn't any more: contexts count them.")
+        .def_ro("lost", &SamplingInfo::lost, "Not taken.")
+        .def_ro("incomplete", &SamplingInfo::incomplete, "Of those taken: whose walk didn't reach the thread's start.")
+        .def_ro("cut", &SamplingInfo::cut, "Deeper than what is kept.")
+        .def_ro("shortened", &SamplingInfo::shortened, "Whose inner frames found no place.")
+        .def_ro("unmerged", &SamplingInfo::unmerged,
+                "Whose Python frames weren't certain, so that the interpreter's own remain.")
+        .def_ro("seconds", &SamplingInfo::seconds, "That taking them took, without the signals' own time.")
+        .def_ro("signal_s", &SamplingInfo::signal_s, "Of a signal that does nothing, as measured at the start.")
+        .def_ro("python", &SamplingInfo::python, "Version of the interpreter as sys.hexversion; 0: there was none.")
+        .def_ro("python_is_refused", &SamplingInfo::python_is_refused, "The layout of its frames isn't known.")
+        .def_ro("threads", &SamplingInfo::threads);
+
     nb::class_<ProcessInfo>(m, "RecordedProcess", "One process of a job.")
         .def_ro("pid", &ProcessInfo::pid)
         .def_ro("rank", &ProcessInfo::rank, "In MPI_COMM_WORLD; -1: not known yet.")
@@ -161,6 +228,8 @@ void register_trace(nb::module_& m) {
         .def_ro("communicators", &ProcessInfo::communicators)
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")
+        .def_ro("sampling", &ProcessInfo::sampling)
+        .def_ro("contexts", &ProcessInfo::contexts, "Of sampled stacks; [0] is above all roots.")
         .def_ro("open", &ProcessInfo::open);
 
     nb::class_<Recording>(m, "Recording", "What the processes of one node have recorded.")
@@ -168,6 +237,20 @@ void register_trace(nb::module_& m) {
                     "Reads a file, whatever state its processes are in. Raises Error.")
         .def_static("calls_of", &Recording::calls_of, "path"_a, "section"_a,
                     "Calls one by one of the section-th process of a file, by time, as far as its ring holds them.")
+        .def_static(
+            "samples_of",
+            [](const std::string& path, std::size_t section) {
+                trace::SampleColumns columns = Recording::samples_of(path, section);
+                nb::dict out;
+                out["real_ns"] = column(std::move(columns.real_ns));
+                out["context"] = column(std::move(columns.context));
+                out["thread"] = column(std::move(columns.thread));
+                out["cpu_s"] = column(std::move(columns.cpu_s));
+                return out;
+            },
+            "path"_a, "section"_a,
+            "Samples one by one of the section-th process of a file, by time, as far as its ring holds them: a dict of "
+            "numpy arrays real_ns, context (index into contexts), thread (from 1, of sampling.threads) and cpu_s.")
         .def_ro("host", &Recording::host)
         .def_ro("boot_id", &Recording::boot_id)
         .def_ro("processes", &Recording::processes);

@@ -1,7 +1,6 @@
 #include "palmette/record/call_paths.hpp"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 
 #include <unistd.h>
@@ -10,10 +9,10 @@
 #include <cstring>
 
 #include "palmette/base/hash.hpp"
-#include "palmette/base/readable.hpp"
-#include "palmette/base/unwind_tables.hpp"
+#include "palmette/record/build_ids.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/node_file.hpp"
+#include "palmette/record/sampler.hpp"
 
 namespace palmette::record {
 
@@ -94,34 +93,6 @@ std::uint32_t PathTable::module_of(std::uintptr_t address, std::uint64_t& offset
     return 0;
 }
 
-namespace {
-
-/// Copies the build id of a module from one of its notes; a segment of notes may lie in none that is loaded.
-void take_build_id(const dl_phdr_info& module, const ElfW(Phdr) & header, trace::ModuleEntry& entry) {
-    const std::uintptr_t begin = module.dlpi_addr + header.p_vaddr;
-    constexpr std::size_t most_bytes = std::size_t{1} << 16U;
-    const std::size_t bytes = std::min<std::size_t>(header.p_memsz, most_bytes);
-    if (!base::is_loaded(module, begin, bytes) || !base::is_readable(begin, bytes)) return;
-    const std::size_t alignment = header.p_align == 8 ? 8 : 4;
-    const auto aligned = [&](std::size_t size) { return (size + alignment - 1) / alignment * alignment; };
-    ElfW(Nhdr) head{};
-    for (std::size_t at = 0; at <= bytes && bytes - at >= sizeof head;) {
-        std::memcpy(&head, reinterpret_cast<const void*>(begin + at), sizeof head);
-        const std::size_t name = at + sizeof head;
-        const std::size_t body = name + aligned(head.n_namesz);
-        const std::size_t end = body + aligned(head.n_descsz);
-        if (end > bytes) return;
-        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
-            std::memcmp(reinterpret_cast<const void*>(begin + name), "GNU", 4) == 0) {
-            entry.build_id_bytes = std::min(head.n_descsz, static_cast<std::uint32_t>(entry.build_id.size()));
-            std::memcpy(entry.build_id.data(), reinterpret_cast<const void*>(begin + body), entry.build_id_bytes);
-        }
-        at = end;
-    }
-}
-
-}  // namespace
-
 std::uint32_t PathTable::number_of_module(const trace::ModuleEntry& entry) {
     std::string key(reinterpret_cast<const char*>(entry.build_id.data()), entry.build_id_bytes);
     key += '\0';
@@ -163,7 +134,6 @@ void PathTable::learn_modules() {
                     module.begin = std::min(module.begin, at);
                     module.end = std::max(module.end, at + header.p_memsz);
                 }
-                if (header.p_type == PT_NOTE) take_build_id(*info, header, module.entry);
             }
 #if defined(PALMETTE_ABI_SMPI)
             // One copy of the program is loaded for each rank. Of what lies outside of its own, addresses differ from
@@ -172,6 +142,7 @@ void PathTable::learn_modules() {
             if (here < module.begin || here >= module.end) return 0;
 #endif
             if (module.end == 0) return 0;
+            take_build_id(*info, module.entry);
             std::string path = info->dlpi_name ? info->dlpi_name : "";
             if (path.empty() || simulated) path = own_path();
             put_text(module.entry.path, path);
@@ -193,8 +164,10 @@ int entry_dlclose(void* handle) {
     // may call MPI.
     palmette::record::unloads.fetch_add(1, std::memory_order_acq_rel);
     const std::uint64_t before = palmette::base::unloaded_modules();
+    palmette::record::before_unload();
     const int code = next(handle);
     if (palmette::base::unloaded_modules() != before) palmette::record::unloads.fetch_add(1, std::memory_order_acq_rel);
+    palmette::record::after_unload();
     return code;
 }
 #endif

@@ -18,6 +18,7 @@
 #include "palmette/record/functions.hpp"
 #include "palmette/record/life.hpp"
 #include "palmette/record/node_file.hpp"
+#include "palmette/record/sampler.hpp"
 
 namespace palmette::record {
 
@@ -97,6 +98,7 @@ void Recorder::start() {
     active.store(made, std::memory_order_release);
     if (simulated) return;
     made->measure_cost();
+    start_sampling(*made->section_);
     // A child has no such mapping: what it calls isn't the parent's, nor are calls that it returns from.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
         active.store(nullptr, std::memory_order_release);
@@ -138,6 +140,14 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     if (const std::string fewer = setting("PALMETTE_FAKE_COMMUNICATORS"); !fewer.empty())  // for tests
         communicators = std::clamp(static_cast<std::uint32_t>(std::atoi(fewer.c_str())), 4U, most_communicators);
     layout.place(header.communicators, communicators, sizeof(trace::CommunicatorEntry));
+
+    size_sampling(header.sampling);
+    trace::SamplingHeader& sampling = header.sampling;
+    layout.place(sampling.contexts, sampling.contexts.capacity, sizeof(trace::ContextNode));
+    layout.place(sampling.ring, sampling.ring.capacity, sizeof(trace::Sample));
+    layout.place(sampling.threads, sampling.threads.capacity, sizeof(trace::SampledThread));
+    layout.place(sampling.modules, sampling.modules.capacity, sizeof(trace::ModuleEntry));
+    layout.place(sampling.texts, sampling.texts.capacity, 1);
 
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
@@ -183,6 +193,11 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.plans, header.plans);
     place(section.sends, header.sends);
     place(section.ring, header.ring);
+    place(section.sampling.contexts, header.sampling.contexts);
+    place(section.sampling.ring, header.sampling.ring);
+    place(section.sampling.threads, header.sampling.threads);
+    place(section.sampling.modules, header.sampling.modules);
+    place(section.sampling.texts, header.sampling.texts);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
@@ -323,6 +338,7 @@ void Recorder::tell_next() const {
 }
 
 void Recorder::stop() {
+    stop_sampling();
     update_clock();
     if (ticks_are_tsc && !counter_is_trusted()) section_->counter_distrusted.store(1);
     active.store(nullptr, std::memory_order_release);

@@ -114,6 +114,7 @@ struct Spent {
     std::vector<std::pair<Where, double>> rows;  ///< without waiting
     double waiting_s = 0;
     std::size_t first_wait = 0, behind_waits = 0;  ///< of the thread's waits
+    std::vector<Gap> gaps;                         ///< outside of MPI, where there are samples
 
     void add(const Where& where, double time_s) {
         if (time_s <= 0) return;
@@ -133,7 +134,8 @@ struct Spent {
 
 class DelayCosts {
   public:
-    DelayCosts(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {
+    DelayCosts(const Trace& trace, const Awaited& awaited)
+        : trace_(trace), roles_(trace), awaited_(awaited), has_samples_(trace.has_samples()) {
         for (const OfThread& thread : awaited.threads) {
             inherited_.emplace_back(thread.waits.size(), 0.0);
             behind_.push_back(thread.waits.size());
@@ -161,6 +163,7 @@ class DelayCosts {
         std::sort(out_.rows.begin(), out_.rows.end(), [](const Delay& a, const Delay& b) {
             return a.short_term_s + a.long_term_s > b.short_term_s + b.long_term_s;
         });
+        out_.works = works_.take();
         return std::move(out_);
     }
 
@@ -201,6 +204,8 @@ class DelayCosts {
         spend(own_, number, wait.event, late);
         const Spent& own = own_;
         const Spent& others = spent_by_late(late, wait.begun_by, waiter);
+        if (has_samples_)
+            works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by, side(late, others), side(waiter, own));
         double delayed_s = 0;
         for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
         const double sum_s = delayed_s + others.waiting_s;
@@ -226,6 +231,11 @@ class DelayCosts {
         auto& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
         for (std::size_t w = others.first_wait; w < others.behind_waits; ++w)
             inherits[w] += (rate + long_rate) * static_cast<double>(late.waits[w].seconds);
+    }
+
+    LateWorks::Side side(const OfThread& thread, const Spent& spent) const {
+        const auto process = static_cast<std::size_t>(thread.process);
+        return {thread.thread, &trace_.processes[process], thread.process, &spent.gaps};
     }
 
     /// All that wait for one call have mostly the same interval of it.
@@ -270,6 +280,7 @@ class DelayCosts {
     void spend(Spent& out, std::int32_t number, std::uint32_t event, const OfThread& other) {
         const OfThread& thread = thread_of(awaited_, number);
         out.rows.clear();
+        out.gaps.clear();
         out.waiting_s = 0;
         out.behind_waits = first_wait(thread, number, event);
         auto wait = thread.waits.begin() + static_cast<std::ptrdiff_t>(out.behind_waits);
@@ -277,10 +288,12 @@ class DelayCosts {
         std::size_t looked_at = 0;
         for (std::size_t i = event; i-- > 0 && looked_at < most_events; ++looked_at) {
             const Event call = thread.thread->at(i);
-            if (call.is_request) continue;
+            if (call.is_request || roles_.traits(call).queries) continue;
             const bool is_first = roles_.kind(call) == Kind::init || call.end_ns <= awaited_.begin_ns;
-            out.add({behind.function, behind.path, false},
-                    seconds(std::max(call.end_ns, awaited_.begin_ns), behind.begin_ns));
+            const std::int64_t from_ns = std::max(call.end_ns, awaited_.begin_ns);
+            out.add({behind.function, behind.path, false}, seconds(from_ns, behind.begin_ns));
+            if (has_samples_ && behind.begin_ns > from_ns)
+                out.gaps.push_back({from_ns, behind.begin_ns, call.function, call.path, behind.function, behind.path});
             if (is_first) break;
             double waited_s = 0;
             if (wait != thread.waits.begin() && (wait - 1)->event == i) {
@@ -332,8 +345,11 @@ class DelayCosts {
 
     /// Longer intervals are cut: two that never met are no reason to look through all their calls for each wait.
     static constexpr std::size_t most_events = 10'000;
+    const Trace& trace_;
     Roles roles_;
     const Awaited& awaited_;
+    const bool has_samples_;
+    LateWorks works_;
     std::vector<std::vector<double>> inherited_;  ///< by thread and wait
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
     std::vector<std::size_t> behind_;  ///< by thread: where first_wait() found the last one

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "palmette/trace/late.hpp"
 #include "palmette/trace/replay.hpp"
 
 namespace palmette::trace {
@@ -43,10 +44,11 @@ struct Delay {
 };
 
 struct Delays {
-    std::vector<Delay> rows;   ///< those of the highest cost first
-    double waiting_s = 0;      ///< all waiting
-    double short_term_s = 0;   ///< all that was given a cause: with what propagates and `unexplained_s`, all waiting
-    double unexplained_s = 0;  ///< of which no delay is found
+    std::vector<Delay> rows;      ///< those of the highest cost first
+    double waiting_s = 0;         ///< all waiting
+    double short_term_s = 0;      ///< all that was given a cause: with what propagates and `unexplained_s`, all waiting
+    double unexplained_s = 0;     ///< of which no delay is found
+    std::vector<LateWork> works;  ///< what late ranks did, by samples; none where there are none
 };
 
 /// Delay costs: Boehme, Geimer, Arnold, Voigtlaender, Wolf: Identifying the Root Causes of Wait States in Large-Scale

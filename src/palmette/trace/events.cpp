@@ -240,6 +240,7 @@ class Reader {
             thread.dropped = ring.begin;
             if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, means);
         }
+        read_samples(section, info, file, process, number);
         for (const RequestInfo& request : info.outstanding) {
             if (request.maker == 0 || request.maker > process.threads.size()) continue;
             Event& event = process.threads[request.maker - 1].outstanding.emplace_back();
@@ -254,6 +255,22 @@ class Reader {
             event.peer = request.peer;
             event.tag = request.tag;
             event.instance = request.instance;
+        }
+    }
+
+    void read_samples(const SectionReader& section, const ProcessInfo& info, const TraceFile& file,
+                      TracedProcess& process, std::int32_t number) {
+        if (info.contexts.size() <= 1) return;
+        const std::vector<std::uint32_t> nodes = out_.contexts.add(info.contexts, number);
+        const SampleColumns samples = section.samples();
+        for (std::size_t i = 0; i < samples.real_ns.size(); ++i) {
+            const std::uint32_t thread = samples.thread[i];
+            if (thread == 0 || thread > info.sampling.threads.size() || samples.context[i] >= nodes.size()) continue;
+            const std::uint32_t calls_as = info.sampling.threads[thread - 1].calls_as;
+            auto& to = calls_as > 0 && calls_as <= process.threads.size() ? process.threads[calls_as - 1].samples
+                                                                          : process.beside;
+            to.push_back(
+                {common(file, samples.real_ns[i]), nodes[samples.context[i]], static_cast<float>(samples.cpu_s[i])});
         }
     }
 

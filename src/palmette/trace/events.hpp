@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "palmette/trace/contexts.hpp"
+
 namespace palmette::trace {
 
 /// How a function makes ranks depend on each other.
@@ -77,6 +79,13 @@ class EventReader {
     virtual void prefetch(std::size_t /*index*/) const {}
 };
 
+/// A sample of a thread's stack.
+struct Sampled {
+    std::int64_t at_ns = 0;
+    std::uint32_t context = 0;  ///< index into Trace::contexts.nodes
+    float cpu_s = 0;            ///< processor time of the thread since its sample before
+};
+
 /// Events of one thread in the order in which their calls ended; requests stand before the call that completed them.
 struct TracedThread {
     std::vector<Event> events;
@@ -84,6 +93,7 @@ struct TracedThread {
 
     std::uint64_t dropped = 0;       ///< calls of which only sums remain
     std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
+    std::vector<Sampled> samples;    ///< by time
 
     /// From when on all is there; the least number where there is no event.
     std::int64_t first_ns() const {
@@ -116,6 +126,7 @@ struct TracedProcess {
     std::int64_t clock_error_ns = 0;
     std::map<std::uint32_t, std::int32_t> rank_in;  ///< by communicator: this process's rank
     std::vector<TracedThread> threads;
+    std::vector<Sampled> beside;  ///< of threads that make no calls, by time
 };
 
 struct Trace {
@@ -125,6 +136,9 @@ struct Trace {
     std::vector<TracedCommunicator> communicators;
     std::vector<TracedPlan> plans;
     std::vector<TracedProcess> processes;
+    JobContexts contexts;  ///< of samples
+
+    bool has_samples() const { return contexts.nodes.size() > 1; }
 };
 
 /// A node's file, and what to add to its times for the common clock.

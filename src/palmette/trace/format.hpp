@@ -10,7 +10,7 @@
 namespace palmette::trace {
 
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
-inline constexpr std::uint32_t format_version = 3;
+inline constexpr std::uint32_t format_version = 4;
 inline constexpr std::size_t page_bytes = 4096;
 /// Of sections in the file: the largest page that a system maps files by, on arm64.
 inline constexpr std::size_t section_alignment = 65536;
@@ -65,6 +65,34 @@ struct Life {
     Shared<std::uint32_t> is_known;  ///< 0: nothing can be told by it
 };
 
+/// By what threads are interrupted for samples.
+enum class SampledBy : std::uint32_t {
+    nothing,          ///< no samples
+    thread_cpu_timer  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
+};
+
+/// Of samples (palmette run --sample): what they are made by, and what is missing in them.
+struct SamplingHeader {
+    Shared<SampledBy> by;
+    Shared<std::uint32_t> signal;     ///< that interrupts threads
+    Shared<std::uint64_t> period_ns;  ///< of CPU time between two samples of a thread, as it was asked for last
+    Shared<std::uint64_t> samples;    ///< taken
+    Shared<std::uint64_t> lost;       ///< not taken: of threads for which there was no entry, or in a busy moment
+    Shared<std::uint64_t> incomplete;  ///< of those taken: whose walk didn't reach the thread's start
+    Shared<std::uint64_t> cut;         ///< deeper than what is kept: the inner and the outermost frames remain
+    Shared<std::uint64_t> shortened;   ///< whose inner frames found no place: they count for the outer ones
+    Shared<std::uint64_t> unmerged;    ///< whose Python frames weren't certain: the interpreter's own remain
+    Shared<std::uint64_t> ticks;       ///< time that taking them took, without the signal's own
+    Shared<std::uint64_t> signal_ticks;  ///< of a signal that does nothing, as measured at the start
+    Shared<std::uint32_t> python;      ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
+    Shared<std::uint32_t> python_is_refused;  ///< 1: the layout of that one's frames isn't known
+    Table contexts;                    ///< ContextNode; 0: what is above all roots
+    Table ring;                        ///< Sample: the n-th is at n % capacity
+    Table threads;                     ///< SampledThread
+    Table modules;                     ///< ModuleEntry; 0 is unused
+    Table texts;                       ///< characters: names, each with a 0 behind it; 0 is an empty one
+};
+
 /// At the beginning of a section: one process.
 struct SectionHeader {
     std::array<char, 8> magic;
@@ -112,6 +140,7 @@ struct SectionHeader {
     std::uint32_t unused;
     std::uint64_t pid_namespace;  ///< in which `pid` is this process: its inode; 0: not known
     Life life;
+    SamplingHeader sampling;
 };
 
 /// The entries of a table of a section that this process made, whose offsets are known to be right.
@@ -171,6 +200,43 @@ struct ModuleEntry {
     std::array<unsigned char, 20> build_id;
     std::array<char, 488> path;
 };
+
+/// `cut`: here frames are left out, since the stack was too deep. `lost`: nobody knows who called the frames inside.
+enum class ContextKind : std::uint32_t { native, python, cut, lost };
+
+/// A frame and those outside of it: a node of the tree of all stacks that samples have met.
+struct ContextNode {
+    std::uint32_t parent;  ///< the caller's; 0: a thread's start
+    ContextKind kind;
+    /// Native: in the table of modules, 0 for unknown, and the address as Frame has it; of the innermost frame that of
+    /// the next instruction, of a caller that which is returned to. Python: where the file's name is among the texts,
+    /// and the function's qualified name << 32 | line.
+    std::uint32_t module;
+    std::uint32_t is_innermost;  ///< 1: the address is the interrupted one, and its line is looked up as it is
+    std::uint64_t offset;
+    Shared<std::uint64_t> samples;  ///< whose innermost frame this is
+    Shared<std::uint64_t> cpu_ns;   ///< of their threads since the sample before
+};
+static_assert(sizeof(ContextNode) == 40);
+
+/// One sample. Who reads sees a whole one where `ticks` is the same before and after, and not 0.
+struct Sample {
+    Shared<std::uint64_t> ticks;
+    Shared<std::uint32_t> context;
+    Shared<std::uint32_t> thread;  ///< number of its SampledThread, from 1
+    Shared<std::uint64_t> cpu_ns;  ///< of the thread since its sample before
+};
+static_assert(sizeof(Sample) == 24);
+
+/// A thread that samples are taken of.
+struct SampledThread {
+    Shared<std::int64_t> thread_id;
+    Shared<std::uint64_t> samples;
+    Shared<std::uint64_t> cpu_ns;
+    Shared<std::uint32_t> ended;
+    std::uint32_t unused;
+};
+static_assert(sizeof(SampledThread) == 32);
 
 /// A call that has begun and not ended; ticks is 0 when there is none.
 struct OpenCall {

@@ -26,4 +26,14 @@ std::vector<CallInfo> Recording::calls_of(const std::string& path, std::size_t s
     return out;
 }
 
+SampleColumns Recording::samples_of(const std::string& path, std::size_t section) {
+    const Mapping file(path);
+    SampleColumns out;
+    std::size_t number = 0;
+    for_each_section(file, path, [&](const SectionReader& one) {
+        if (number++ == section) out = one.samples();
+    });
+    return out;
+}
+
 }  // namespace palmette::trace

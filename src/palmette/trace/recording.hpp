@@ -93,6 +93,54 @@ struct CallInfo {
     std::uint32_t thread = 0;
 };
 
+/// A frame that samples have met, with those outside of it.
+struct ContextInfo {
+    std::uint32_t parent = 0;  ///< the caller's index; 0: a thread's start
+    ContextKind kind = ContextKind::native;
+    std::string module;         ///< path of the executable or library; of Python the file
+    std::string build_id;       ///< in hexadecimal; empty: it has none
+    std::uint64_t offset = 0;   ///< native: the address, as the module's program headers number it
+    bool is_innermost = false;  ///< the address is the interrupted one; else it is returned to, behind the call
+    std::string function;       ///< of Python: its qualified name
+    std::uint32_t line = 0;     ///< of Python; 0: unknown
+    std::uint64_t samples = 0;  ///< whose innermost frame this is
+    double cpu_s = 0;           ///< of their threads since the sample before
+};
+
+struct SampledThreadInfo {
+    std::int64_t thread_id = 0;
+    std::uint32_t calls_as = 0;  ///< number of the thread in calls (CallInfo::thread); 0: it has none now
+    std::uint64_t samples = 0;
+    double cpu_s = 0;
+    bool ended = false;
+};
+
+/// What samples a process has taken (palmette run --sample).
+struct SamplingInfo {
+    SampledBy by = SampledBy::nothing;
+    std::uint32_t signal = 0;
+    double period_s = 0;           ///< of CPU time between two samples of a thread, as it was asked for last
+    std::uint64_t samples = 0;     ///< taken
+    std::uint64_t dropped = 0;     ///< of them, those that the ring has no more: contexts count them
+    std::uint64_t lost = 0;        ///< not taken
+    std::uint64_t incomplete = 0;  ///< of those taken: whose walk didn't reach the thread's start
+    std::uint64_t cut = 0;         ///< deeper than what is kept
+    std::uint64_t shortened = 0;   ///< whose inner frames found no place
+    std::uint64_t unmerged = 0;    ///< whose Python frames weren't certain, so that the interpreter's own remain
+    double seconds = 0;            ///< that taking them took, without the signals' own time
+    double signal_s = 0;           ///< of a signal that does nothing, as measured at the start
+    std::uint32_t python = 0;      ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
+    bool python_is_refused = false;
+    std::vector<SampledThreadInfo> threads;
+};
+
+/// Samples one by one, as columns.
+struct SampleColumns {
+    std::vector<std::int64_t> real_ns;  ///< of the node's time
+    std::vector<std::uint32_t> context, thread;
+    std::vector<double> cpu_s;
+};
+
 /// Where a node's clock stood against that of rank 0's node.
 struct SyncInfo {
     std::int64_t real_ns = 0, offset_ns = 0, error_ns = 0;
@@ -138,6 +186,8 @@ struct ProcessInfo {
     std::vector<OpenCallInfo> open;
     std::vector<RequestInfo> outstanding;
     std::vector<PlanInfo> plans;  ///< [0] is unused
+    SamplingInfo sampling;
+    std::vector<ContextInfo> contexts;  ///< [0] is above all roots
 };
 
 /// One node's file. `with_tables`: aggregates and paths as well, which a look at open calls doesn't need.
@@ -150,6 +200,8 @@ struct Recording {
     /// The calls one by one of the `section`-th process of a file, as far as its ring holds them, by time. Throws as
     /// `read`.
     static std::vector<CallInfo> calls_of(const std::string& path, std::size_t section);
+    /// Samples one by one, likewise. Threads are numbered from 1.
+    static SampleColumns samples_of(const std::string& path, std::size_t section);
 };
 
 }  // namespace palmette::trace

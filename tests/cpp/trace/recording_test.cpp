@@ -23,7 +23,7 @@ using testing::HasSubstr;
 /// a ring of four calls of which it has made six.
 class Recorded {
   public:
-    Recorded() : bytes_(page_bytes * 20, 0) {
+    Recorded() : bytes_(page_bytes * 25, 0) {
         auto& file = *new (bytes_.data()) FileHeader{};
         file.magic = file_magic;
         file.version = format_version;
@@ -70,10 +70,40 @@ class Recorded {
         std::strcpy(modules[1].path.data(), "/bin/app");
         modules[1].build_id_bytes = 2;
         modules[1].build_id = {0xab, 0x0c};
+        auto* contexts = reinterpret_cast<ContextNode*>(place(section.sampling.contexts, 8, 4));
+        contexts[1].module = 1;
+        contexts[1].offset = 0x1234;
+        contexts[2].parent = 1;
+        contexts[2].kind = ContextKind::python;
+        contexts[2].module = 1;
+        contexts[2].offset = std::uint64_t{7} << 32U | 41;
+        contexts[2].samples.store(2);
+        contexts[2].cpu_ns.store(20'000'000);
+        contexts[3].parent = 2;
+        contexts[3].kind = ContextKind::lost;
+        auto* samples = reinterpret_cast<Sample*>(place(section.sampling.ring, 4, 0));
+        samples[0].ticks.store(3000);
+        samples[1].ticks.store(2000);
+        for (int i = 0; i < 2; ++i) {
+            samples[i].context.store(2);
+            samples[i].thread.store(1);
+            samples[i].cpu_ns.store(10'000'000);
+        }
+        section.sampling.samples.store(3);  // of which one isn't whole
+        section.sampling.by.store(SampledBy::thread_cpu_timer);
+        section.sampling.period_ns.store(10'000'000);
+        auto* sampled = reinterpret_cast<SampledThread*>(place(section.sampling.threads, 4, 1));
+        sampled[0].samples.store(2);
+        sampled[0].thread_id.store(77);
+        auto* loaded = reinterpret_cast<ModuleEntry*>(place(section.sampling.modules, 2, 2));
+        std::strcpy(loaded[1].path.data(), "/bin/app");
+        constexpr char texts[] = "\0a.py\0\0f\nf";
+        std::memcpy(place(section.sampling.texts, 64, sizeof texts), texts, sizeof texts);
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 4, 1));
         threads[0].recorded.store(6);
         threads[0].requests.store(1);
         threads[0].ring_capacity = 4;
+        threads[0].thread_id = 77;
         threads[0].open.ticks.store(2000);
         threads[0].open.function.store(1);
         threads[0].open.communicator.store(1);
@@ -204,6 +234,41 @@ TEST(Recording, holds_the_last_calls_one_by_one) {
     EXPECT_EQ(calls[2].tag, 4);
     EXPECT_EQ(calls[3].plan, 1U);
     EXPECT_TRUE(Recording::calls_of(Recorded().write(), 1).empty());
+}
+
+TEST(Recording, holds_samples_and_the_tree_of_their_stacks) {
+    Recorded recorded;
+    const std::string path = recorded.write();
+    const Recording found = Recording::read(path, true);
+    const ProcessInfo& process = found.processes[0];
+    EXPECT_EQ(process.sampling.by, SampledBy::thread_cpu_timer);
+    EXPECT_DOUBLE_EQ(process.sampling.period_s, 0.01);
+    EXPECT_EQ(process.sampling.samples, 3U);
+    ASSERT_EQ(process.sampling.threads.size(), 1U);
+    EXPECT_EQ(process.sampling.threads[0].calls_as, 1U) << "the thread of that id";
+    ASSERT_EQ(process.contexts.size(), 4U);
+    EXPECT_EQ(process.contexts[1].module, "/bin/app");
+    EXPECT_EQ(process.contexts[1].offset, 0x1234U);
+    EXPECT_EQ(process.contexts[2].parent, 1U);
+    EXPECT_EQ(process.contexts[2].kind, ContextKind::python);
+    EXPECT_EQ(process.contexts[2].module, "a.py");
+    EXPECT_EQ(process.contexts[2].function.find('\n'), std::string::npos) << process.contexts[2].function;
+    EXPECT_EQ(process.contexts[2].function.front(), 'f');
+    EXPECT_EQ(process.contexts[2].line, 41U);
+    EXPECT_EQ(process.contexts[2].samples, 2U);
+    EXPECT_DOUBLE_EQ(process.contexts[2].cpu_s, 0.02);
+    EXPECT_EQ(process.contexts[3].kind, ContextKind::lost);
+    const SampleColumns samples = Recording::samples_of(path, 0);
+    EXPECT_EQ(samples.real_ns, (std::vector<std::int64_t>{5'000'000'500, 5'000'001'000})) << "whole ones, by time";
+    EXPECT_EQ(samples.context, (std::vector<std::uint32_t>{2, 2}));
+    EXPECT_EQ(samples.thread, (std::vector<std::uint32_t>{1, 1}));
+    EXPECT_DOUBLE_EQ(samples.cpu_s[0], 0.01);
+    EXPECT_TRUE(Recording::samples_of(path, 1).real_ns.empty());
+
+    auto* const section = recorded.bytes().data() + page_bytes;
+    const auto& header = *reinterpret_cast<SectionHeader*>(section);
+    reinterpret_cast<ContextNode*>(section + header.sampling.contexts.offset)[3].parent = 3;
+    EXPECT_THAT(error_of([&] { Recording::read(recorded.write(), true); }), HasSubstr("damaged"));
 }
 
 TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_become_anothers) {

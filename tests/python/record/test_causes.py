@@ -96,7 +96,8 @@ def test_the_network_is_told_apart_only_where_the_rates_of_all_links_are_known(
 
     nothing: dict[str, Any] = {key: [] for key in ("delays", "without_s", "on_path", "stretches", "functions", "paths")}
     replays = {"measured": replay(10), "ideal": replay(5), "bound": replay(8), "planned": None, "served": None}
-    found = SimpleNamespace(ranks=[0, 1], **replays, **nothing)
+    contexts = SimpleNamespace(parent=[0])
+    found = SimpleNamespace(ranks=[0, 1], contexts=contexts, **replays, **nothing)
     monkeypatch.setattr(causes._core, "causes_of", lambda *_: found)
     monkeypatch.setattr(causes, "trace_files", lambda _: [])
     monkeypatch.setattr(causes, "busiest_s", lambda *_: 0.0)

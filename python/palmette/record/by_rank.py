@@ -1,0 +1,86 @@
+"""A table by rank: computing, off the processor, waiting, in calls, bytes, on the critical path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from palmette.record.causes import Causes
+from palmette.record.findings import Findings
+from palmette.record.functions import ENDS
+from palmette.record.reading import Job
+
+
+@dataclass
+class RankRow:
+    """Seconds of one rank; None: not known."""
+
+    rank: int
+    computing_s: float = 0.0
+    """Outside of MPI, on a processor or not."""
+    off_s: float | None = None
+    """Of it, off the processor, by samples of the thread that makes the calls."""
+    waiting_s: float | None = None
+    """In calls, for others."""
+    in_calls_s: float = 0.0
+    """In calls, without waiting for others where that is known."""
+    bytes: int = 0
+    """As its calls' arguments have them, of all calls."""
+    on_path_s: float | None = None
+    """On the critical path."""
+
+
+def by_rank(job: Job, findings: Findings | None, causes: Causes | None) -> list[RankRow]:
+    """Return a row a rank. `findings` None: of a profile. Cost: O(sums of all processes)."""
+    rows: dict[int, RankRow] = defaultdict(lambda: RankRow(-1))
+    for process in job.processes:
+        recorded = process.recorded
+        if recorded.rank < 0:
+            continue
+        row = rows[recorded.rank]
+        row.rank = recorded.rank
+        ends_s = in_calls_s = 0.0
+        for one in recorded.aggregates:
+            if one.is_request:
+                continue
+            if one.function in ENDS:
+                ends_s += one.seconds
+                continue
+            in_calls_s += one.seconds
+            row.bytes += one.bytes
+        if findings is None:
+            ran_s = max(0, recorded.last_real_ns - recorded.begin_real_ns) * 1e-9
+            row.in_calls_s += in_calls_s
+            row.computing_s += max(0.0, ran_s - ends_s - in_calls_s)
+    if findings is not None:
+        _of_trace(rows, findings, causes)
+    return [rows[rank] for rank in sorted(rows)]
+
+
+def _of_trace(rows: dict[int, RankRow], findings: Findings, causes: Causes | None) -> None:
+    waits = findings.view.waits
+    for rank, useful_s in zip(waits.ranks, waits.useful_s, strict=True):
+        rows[rank].rank = rank
+        rows[rank].computing_s += useful_s
+        rows[rank].waiting_s = 0.0
+    for one in waits.rows:
+        if waits.kinds[one.function] == "init":
+            continue
+        row = rows[waits.ranks[one.process]]
+        row.waiting_s = (row.waiting_s or 0.0) + one.split.waiting_s
+        row.in_calls_s += one.split.seconds - one.split.waiting_s
+    for rank, seconds in (causes.on_path_s if causes else {}).items():
+        rows[rank].on_path_s = seconds
+    for rank, cpu_s in (causes.cpu_s if causes else {}).items():
+        rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
+
+
+def to_json(rows: list[RankRow]) -> list[dict[str, float | int | None]]:
+    """Return the table as a document."""
+    return [
+        {
+            "rank": one.rank, "computing_s": one.computing_s, "off_processor_s": one.off_s, "waiting_s": one.waiting_s,
+            "in_calls_s": one.in_calls_s, "bytes": one.bytes, "on_critical_path_s": one.on_path_s,
+        }
+        for one in rows
+    ]  # fmt: skip

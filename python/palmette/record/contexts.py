@@ -1,0 +1,392 @@
+"""The calling contexts of samples, over all ranks: which function at which line took how much processor time.
+
+Contexts are merged by what their frames are called, not by addresses. Frames of the MPI's libraries are one, named as
+the function that is called; those of CPython's interpreter and of Cython's glue stand for the Python frames around them
+and are left out. A *site* is a function at a line, with its callers' sites; a *node* is a function with its callers,
+whatever the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette import _core
+from palmette.record.sums import MPI_MODULES
+from palmette.record.symbols import CYTHON, OURS, Frame, Place, Resolver, cython_name
+
+ROOT = 0
+CHUNK = 1 << 22
+"""Numbers that statistics over ranks hold at a time."""
+_INTERPRETER = re.compile(r"(lib)?python[\d.]*(\.so.*)?$")
+_STARTS = re.compile(r"_start|__libc_start_.*|clone3?|start_thread|thread_start|_dl_start_user")
+_SYSTEM = re.compile(
+    r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)(-[\d.]+)?\.so"
+    r"|\[vdso\]|linux-vdso"
+)
+_HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc/|/include/c\+\+/|<")
+_PYTHON_LIBRARY = re.compile(r"/lib/python3[^/]*/(?!.*(site|dist)-packages/)|-packages/(numpy|mpi4py)/|^<frozen ")
+_MPI = re.compile(r"P?(MPI_\w+)")
+_COMPREHENSION = re.compile(r"(.+)\.<locals>\.<(list|dict|set)comp>|(.+)\.<locals>\.<genexpr>")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A function at a line, as it was called; `line` is 0 where it isn't known."""
+
+    function: str
+    file: str
+    """Of the source; else of the library."""
+    line: int
+    kind: str
+    """native, python, mpi, cut (frames were left out: too deep) or lost (who called isn't known)."""
+    is_own: bool
+    """Of the program: its source is known, and it is no system's."""
+
+    @property
+    def place(self) -> Place:
+        """As calls' places are written."""
+        return Place(self.function, self.file if self.line else "", self.line)
+
+    @property
+    def name(self) -> str:
+        """The function as a sentence has it; parameters of C++ would fill lines."""
+        if self.function in ("<module>", self.file):
+            return self.function
+        return f"{self.function.partition('(')[0] or self.function}()"
+
+
+@dataclass
+class _Tree:
+    """A tree by keys; parents stand before what they call."""
+
+    parent: list[int] = field(default_factory=lambda: [ROOT])
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def child(self, parent: int, *key: object) -> int:
+        known = self.numbers.setdefault((parent, *key), len(self.parent))
+        if known == len(self.parent):
+            self.parent.append(parent)
+        return known
+
+
+@dataclass
+class Statistics:
+    """Of nodes, over ranks: a column each, in seconds of processor time with what they call."""
+
+    sum_s: NDArray[np.float64]
+    mean_s: NDArray[np.float64]
+    deviation_s: NDArray[np.float64]
+    least_s: NDArray[np.float64]
+    most_s: NDArray[np.float64]
+    least_rank: NDArray[np.int64]
+    most_rank: NDArray[np.int64]
+
+
+def summed(at: NDArray[Any], seconds: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return sums of seconds by number, of `size` numbers."""
+    return np.asarray(np.bincount(at, seconds, size), np.float64)
+
+
+class Contexts:
+    """The tree of a job. Cost: a reading of each module, and O(contexts of all ranks)."""
+
+    def __init__(self, read: _core.JobContexts, ranks: Sequence[int], notes: list[str] | None = None) -> None:
+        self.ranks = list(ranks)
+        """By process."""
+        self.sites: list[Site] = [Site("all", "", 0, "native", is_own=False)]
+        """[0] is outside of all."""
+        self._sites, self._nodes = _Tree(), _Tree()
+        self.node_of_site: list[int] = [ROOT]
+        self.notes = notes if notes is not None else []
+        frames = _Frames(read.frames, _asked(read))
+        self.notes += frames.notes
+        self.site_of = self._merged(read, frames)
+        """By context of `read`."""
+        self._site = self.site_of[np.asarray(read.sum_context, np.int64)]
+        self._process, self._cpu_s = np.asarray(read.sum_process, np.int64), np.asarray(read.sum_cpu_s, np.float64)
+
+    @property
+    def parents(self) -> list[int]:
+        """By site, the caller's; less than its own number."""
+        return self._sites.parent
+
+    @property
+    def node_parents(self) -> list[int]:
+        """By node."""
+        return self._nodes.parent
+
+    def callers(self, site: int) -> Iterator[int]:
+        """Give a site and its callers, the innermost first."""
+        while site != ROOT:
+            yield site
+            site = self.parents[site]
+
+    # What they are called.
+
+    def _merged(self, read: _core.JobContexts, frames: _Frames) -> NDArray[np.int64]:
+        parents, numbers = read.parent.tolist(), read.frame.tolist()
+        found = np.zeros(len(parents), np.int64)
+        for at in range(1, len(parents)):
+            site = int(found[parents[at]])
+            for one in frames.sites(numbers[at]):
+                site = self._inside(site, one)
+            found[at] = site
+        return found
+
+    def _inside(self, outer: int, one: Site | None) -> int:
+        """Return the site of a frame inside of another one's: that one where the frame isn't worth telling."""
+        within = self.sites[outer]
+        if one is None or (one.kind == "start" and outer == ROOT):
+            return outer
+        if within.kind == "mpi" and not (one.is_own or one.kind == "python"):
+            if within.function == PALMETTE and _MPI.fullmatch(one.function) and one.kind == "mpi":
+                return self._site_in(self.parents[outer], one)
+            return outer
+        if (one.function, one.file) == (within.function, within.file) and one.line in (0, within.line):
+            return outer
+        return self._site_in(outer, one)
+
+    def _site_in(self, outer: int, one: Site) -> int:
+        site = self._sites.child(outer, one)
+        if site == len(self.sites):
+            self.sites.append(one)
+            self.node_of_site.append(
+                self._nodes.child(self.node_of_site[outer], one.function, one.file, one.kind, one.is_own)
+            )
+        return site
+
+    # Where time is.
+
+    @cached_property
+    def in_mpi(self) -> NDArray[np.bool_]:
+        """By site: whether it is in an MPI call."""
+        found = np.zeros(len(self.sites), np.bool_)
+        for site in range(1, len(self.sites)):
+            found[site] = self.sites[site].kind == "mpi" or found[self.parents[site]]
+        return found
+
+    @cached_property
+    def homes(self) -> NDArray[np.int64]:
+        """By site: the innermost one of the program's own that it is in, as far as that is known; else itself."""
+        found = np.arange(len(self.sites))
+        own = np.zeros(len(self.sites), np.bool_)
+        for site in range(1, len(self.sites)):
+            outer = self.parents[site]
+            own[site] = self.sites[site].is_own or own[outer]
+            if not self.sites[site].is_own and own[outer]:
+                found[site] = found[outer]
+        return found
+
+    @cached_property
+    def site_of_node(self) -> list[int]:
+        """A site of each node."""
+        found = [ROOT] * len(self.node_parents)
+        for site in range(len(self.sites) - 1, 0, -1):
+            found[self.node_of_site[site]] = site
+        return found
+
+    @cached_property
+    def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """By node: its place in an order in which what it calls comes right behind it, and where that ends."""
+        parents = self.node_parents
+        size = np.ones(len(parents), np.int64)
+        for node in range(len(parents) - 1, 0, -1):
+            size[parents[node]] += size[node]
+        place, free = np.zeros(len(parents), np.int64), np.ones(len(parents), np.int64)
+        for node in range(1, len(parents)):
+            place[node] = free[parents[node]]
+            free[parents[node]] += size[node]
+            free[node] = place[node] + 1
+        return place, place + size
+
+    def with_callees(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums of nodes with all that they call; `own` is by node, in its last dimension."""
+        place, end = self.preorder
+        ordered = np.zeros((*own.shape[:-1], own.shape[-1] + 1))
+        ordered[..., place + 1] = own
+        sums = np.cumsum(ordered, axis=-1)
+        return np.asarray(sums[..., end] - sums[..., place])
+
+    def _by_node(self, processes: range) -> NDArray[np.float64]:
+        """Return time by process and node, without what nodes call."""
+        nodes = len(self.node_parents)
+        chosen = (self._process >= processes.start) & (self._process < processes.stop)
+        at = (self._process[chosen] - processes.start) * nodes + np.asarray(self.node_of_site)[self._site[chosen]]
+        return summed(at, self._cpu_s[chosen], len(processes) * nodes).reshape(len(processes), nodes)
+
+    @cached_property
+    def own_s(self) -> NDArray[np.float64]:
+        """By node: processor time of all ranks without what it calls."""
+        return summed(np.asarray(self.node_of_site)[self._site], self._cpu_s, len(self.node_parents))
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Over ranks. Cost: O(nodes x ranks); memory O(nodes)."""
+        nodes, ranks = len(self.node_parents), max(1, len(self.ranks))
+        sums, squares = np.zeros(nodes), np.zeros(nodes)
+        least, most = np.full(nodes, np.inf), np.full(nodes, -np.inf)
+        least_rank, most_rank = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+        known = np.asarray(self.ranks or [0])
+        step = max(1, CHUNK // nodes)
+        for first in range(0, ranks, step):
+            inside = self.with_callees(self._by_node(range(first, min(first + step, ranks))))
+            sums += inside.sum(axis=0)
+            squares += (inside**2).sum(axis=0)
+            extremes = ((least, least_rank, inside.argmin(axis=0)), (most, most_rank, inside.argmax(axis=0)))
+            for best, at, index in extremes:
+                value = inside[index, np.arange(nodes)]
+                better = value < best if best is least else value > best
+                best[better] = value[better]
+                at[better] = known[first + index[better]]
+        mean = sums / ranks
+        deviation = np.sqrt(np.maximum(0.0, squares / ranks - mean**2))
+        return Statistics(sums, mean, deviation, least, most, least_rank, most_rank)
+
+    @cached_property
+    def by_rank_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By process: processor time outside of MPI, and in it."""
+        inside = self.in_mpi[self._site]
+        return (
+            summed(self._process[~inside], self._cpu_s[~inside], len(self.ranks)),
+            summed(self._process[inside], self._cpu_s[inside], len(self.ranks)),
+        )
+
+    @property
+    def computing_s(self) -> float:
+        """Processor time of all ranks outside of MPI."""
+        return float(self.by_rank_s[0].sum())
+
+    def lines(self, most: int | None = None) -> list[Line]:
+        """Return the program's own lines by processor time outside of MPI, with what they call that isn't the
+        program's own; the heaviest first.
+        """
+        outside = ~self.in_mpi[self._site] & (self.homes[self._site] != ROOT)
+        homes = self.homes[self._site[outside]]
+        process, cpu_s = self._process[outside], self._cpu_s[outside]
+        numbers: dict[tuple[str, str, int], int] = {}
+        line_of = np.zeros(len(self.sites), np.int64)
+        known: list[Site] = []
+        for site in np.unique(homes).tolist():
+            one = self.sites[site]
+            line_of[site] = numbers.setdefault((one.function, one.file, one.line), len(known))
+            if line_of[site] == len(known):
+                known.append(one)
+        line = line_of[homes]
+        sums = summed(line, cpu_s, len(known))
+        found = []
+        for at in np.argsort(-sums, kind="stable")[:most].tolist():
+            by_rank = summed(process[line == at], cpu_s[line == at], len(self.ranks))
+            low, high = int(by_rank.argmin()), int(by_rank.argmax())
+            found.append(
+                Line(known[at], float(sums[at]), float(by_rank[low]), float(by_rank[high]), self.ranks[low],
+                     self.ranks[high])
+            )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the program, over all ranks."""
+
+    site: Site
+    cpu_s: float
+    least_s: float
+    most_s: float
+    least_rank: int
+    most_rank: int
+
+
+PALMETTE = "MPI call"
+"""What frames of palmette's libraries are called until a function of the MPI's is met in them."""
+
+
+def _asked(read: _core.JobContexts) -> set[int]:
+    """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
+    and those of modules that are met outside, too.
+    """
+    ours = tuple(_is_mpi(one) for one in read.frames)
+    frame_of = read.frame.tolist()
+    inside = [False] * len(frame_of)
+    asked, left = set(), set()
+    named = {one for one, frame in enumerate(read.frames) if Path(frame.module).name.startswith(OURS)}
+    for at, caller in enumerate(read.parent.tolist()):
+        frame = frame_of[at]
+        inside[at] = at > 0 and (inside[caller] or ours[frame])
+        if at == 0:
+            continue
+        is_first = ours[frame] and (not inside[caller] or frame_of[caller] in named)
+        (asked if not inside[at] or is_first else left).add(frame)
+    modules = {read.frames[one].module for one in asked if not ours[one]}
+    return asked | {one for one in left if read.frames[one].module in modules}
+
+
+def _is_mpi(frame: _core.SampledFrame) -> bool:
+    return Path(frame.module).name.startswith(MPI_MODULES) and frame.kind == _core.ContextKind.native
+
+
+class _Frames:
+    """The sites of frames, those that aren't told as None. Cost: a reading of each module."""
+
+    def __init__(self, frames: Sequence[_core.SampledFrame], asked: Iterable[int]) -> None:
+        self._frames = frames
+        self._resolver = Resolver()
+        self._resolver.add(_at(frames[one]) for one in asked if frames[one].kind == _core.ContextKind.native)
+        self.notes = self._resolver.notes
+        self._known: dict[int, tuple[Site | None, ...]] = {}
+
+    def sites(self, number: int) -> tuple[Site | None, ...]:
+        """Return what a frame stands for, the function that others are inlined in first."""
+        if number not in self._known:
+            self._known[number] = self._of(self._frames[number])
+        return self._known[number]
+
+    def _of(self, one: _core.SampledFrame) -> tuple[Site | None, ...]:
+        if one.kind == _core.ContextKind.cut:
+            return (Site("(frames left out: too deep)", "", 0, "cut", is_own=False),)
+        if one.kind == _core.ContextKind.lost:
+            return (Site("(callers not known)", "", 0, "lost", is_own=False),)
+        if one.kind == _core.ContextKind.python:
+            own = not _PYTHON_LIBRARY.search(one.module)
+            # The loop of a comprehension is a part of its function.
+            found = _COMPREHENSION.fullmatch(one.function)
+            function = (found[1] or found[3]) if found else one.function
+            return (Site(function, one.module, one.line, "python", is_own=own),)
+        module = Path(one.module).name
+        if module.startswith(OURS):
+            return (Site(PALMETTE, "", 0, "mpi", is_own=False),)
+        frame = _at(one)
+        places = self._resolver.places(frame) if self._resolver.knows(frame) else ()
+        if module.startswith(MPI_MODULES):
+            named = next((found for place in places if (found := _MPI.fullmatch(place.function))), None)
+            return (Site(named[1] if named else PALMETTE, "", 0, "mpi", is_own=False),)
+        if _INTERPRETER.match(module):
+            return (None,)
+        if not places:
+            return (Site(f"{module or 'unknown'}", module, 0, "native", is_own=False),)
+        return tuple(_native(place, module) for place in reversed(places))
+
+
+def _native(place: Place, module: str) -> Site | None:
+    if _STARTS.fullmatch(place.function):
+        return Site(place.function, module, 0, "start", is_own=False)
+    if CYTHON.match(place.function):
+        # Of Cython's own functions that one which Python calls.
+        name = cython_name(place.function)
+        return None if CYTHON.match(name) else Site(name, module, 0, "native", is_own=False)
+    if not place.line:
+        return Site(place.function, module, 0, "native", is_own=False)
+    own = not _SYSTEM.match(module) and not _HEADERS.search(place.file)
+    return Site(place.function, place.file, place.line, "native", is_own=own)
+
+
+def _at(one: _core.SampledFrame) -> Frame:
+    """Return a frame as return addresses are: looked up right before."""
+    return Frame(one.module, one.build_id, one.offset + (1 if one.is_innermost else 0))

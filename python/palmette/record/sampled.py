@@ -1,0 +1,77 @@
+"""What samples of a job say, as a document: how they were taken, the heaviest lines, the tree of calling contexts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from palmette import _core
+from palmette.record.contexts import ROOT, Contexts, Line
+from palmette.record.reading import Job
+
+LEAST = 0.005
+"""Of all processor time: nodes of the tree below it are left out of documents."""
+
+
+def contexts_of(job: Job) -> Contexts | None:
+    """Return the calling contexts of a job; None where it has no samples. Raises _core.Error."""
+    if not any(process.recorded.sampling.samples for process in job.processes):
+        return None
+    files = dict.fromkeys(str(process.file) for process in job.processes if process.file)
+    read = _core.read_contexts(list(files))
+    return Contexts(read.contexts, read.ranks)
+
+
+def document(job: Job, contexts: Contexts) -> dict[str, Any]:
+    """Return what is told of samples."""
+    taken = [process.recorded.sampling for process in job.processes]
+    samples = sum(one.samples for one in taken)
+    incomplete = sum(one.incomplete for one in taken)
+    outside, inside = contexts.by_rank_s
+    computing_s = float(outside.sum())
+    periods = [one.period_s for one in taken if one.period_s > 0]
+    return {
+        "samples": samples, "rate_hz": 1 / max(periods) if periods else None,
+        "complete": 1 - incomplete / samples if samples else None, "lost": sum(one.lost for one in taken),
+        "computing_s": computing_s, "in_mpi_s": float(inside.sum()),
+        "lines": [_line(one, computing_s) for one in contexts.lines()],
+        "tree": tree(contexts),
+    }  # fmt: skip
+
+
+def _line(one: Line, whole_s: float) -> dict[str, Any]:
+    return {
+        "function": one.site.function, "place": str(one.site.place), "file": one.site.file or None,
+        "line": one.site.line or None, "cpu_s": one.cpu_s, "share": one.cpu_s / whole_s if whole_s > 0 else 0.0,
+        "least_s": one.least_s, "least_rank": one.least_rank, "most_s": one.most_s, "most_rank": one.most_rank,
+    }  # fmt: skip
+
+
+def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
+    """Return the nodes of the tree, each before what it calls, the heaviest callee first; times are seconds on a
+    processor over all ranks, with what a node calls, but for `own_s`.
+    """
+    numbers, own_s, parents = contexts.statistics, contexts.own_s, contexts.node_parents
+    whole_s = float(numbers.sum_s[ROOT])
+    callees: dict[int, list[int]] = defaultdict(list)
+    for node in range(1, len(parents)):
+        if numbers.sum_s[node] >= least * whole_s > 0:
+            callees[parents[node]].append(node)
+    lines: dict[int, set[int]] = defaultdict(set)
+    for one, node in zip(contexts.sites, contexts.node_of_site, strict=True):
+        if one.line:
+            lines[node].add(one.line)
+    rows = []
+    left = [(node, 0) for node in sorted(callees[ROOT], key=lambda one: numbers.sum_s[one])]
+    while left:
+        node, depth = left.pop()
+        site = contexts.sites[contexts.site_of_node[node]]
+        rows.append({
+            "depth": depth, "function": site.function, "file": site.file or None, "lines": sorted(lines[node]),
+            "kind": site.kind, "cpu_s": float(numbers.sum_s[node]), "own_s": float(own_s[node]),
+            "mean_s": float(numbers.mean_s[node]), "deviation_s": float(numbers.deviation_s[node]),
+            "least_s": float(numbers.least_s[node]), "least_rank": int(numbers.least_rank[node]),
+            "most_s": float(numbers.most_s[node]), "most_rank": int(numbers.most_rank[node]),
+        })  # fmt: skip
+        left += [(one, depth + 1) for one in sorted(callees[node], key=lambda one: numbers.sum_s[one])]
+    return rows

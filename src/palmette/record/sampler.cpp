@@ -1,0 +1,450 @@
+#include "palmette/record/sampler.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "palmette/record/node_file.hpp"
+
+namespace palmette::record {
+
+const SamplingWish& sampling_wish() {
+    static const SamplingWish wish = [] {
+        SamplingWish out;
+        const std::string text = simulated ? "" : setting("PALMETTE_SAMPLE");
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        if (!(value > 0)) return out;
+        constexpr double least_hertz = 1, most_hertz = 10'000, most_percent = 50;
+        if (*end == '%')
+            out.budget = std::min(value, most_percent) / 100;
+        else
+            out.hertz = std::clamp(value, least_hertz, most_hertz);
+        return out;
+    }();
+    return wish;
+}
+
+void size_sampling(trace::SamplingHeader& header) {
+    // Of address space only: what isn't written to takes no memory.
+    const bool wished = static_cast<bool>(sampling_wish());
+    header.contexts.capacity = wished ? 1U << 17U : 0;
+    header.ring.capacity = wished ? 1U << 18U : 0;
+    header.threads.capacity = wished ? 4096 : 0;
+    header.modules.capacity = wished ? 1024 : 0;
+    header.texts.capacity = wished ? 1U << 20U : 0;
+}
+
+}  // namespace palmette::record
+
+#if defined(PALMETTE_ABI_SMPI)
+
+namespace palmette::record {
+
+// Simulated ranks share a thread, whose time isn't theirs.
+void start_sampling(trace::SectionHeader&) {}
+void stop_sampling() {}
+void before_unload() {}
+void after_unload() {}
+
+}  // namespace palmette::record
+
+#else
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "palmette/base/loaded_module.hpp"
+#include "palmette/record/call_paths.hpp"
+#include "palmette/record/clock.hpp"
+#include "palmette/record/contexts.hpp"
+#include "palmette/record/python_frames.hpp"
+#include "palmette/record/recorder.hpp"
+#include "palmette/record/sample_signal.hpp"
+#include "palmette/record/sampled_stack.hpp"
+
+namespace palmette::record {
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+/// What a budget can lead to.
+constexpr double least_adapted_hertz = 20, most_adapted_hertz = 1000, first_adapted_hertz = 100;
+
+/// What a thread needs when it is interrupted. Made by itself, before it may be.
+struct SampledState {
+    pthread_t thread{};
+    pid_t thread_id = 0;
+    StackBounds bounds;
+    bool has_timer = false;
+    int timer = 0;  ///< the kernel's number of it
+    trace::SampledThread* entry = nullptr;
+    std::uint32_t number = 0;
+    std::uint64_t period_ns = 0;
+    std::uint64_t taken = 0, taken_ticks = 0;  ///< since the rate was adapted
+    SampledFrames frames;
+    LastPath last;
+};
+
+constinit thread_local SampledState* sampled __attribute__((tls_model("initial-exec"))) = nullptr;
+
+class Sampler {
+  public:
+    /// Never destroyed: threads go on at the end of a program.
+    static Sampler& own() {
+        static Sampler* const made = new Sampler;
+        return *made;
+    }
+
+    void start(trace::SectionHeader& section);
+    void stop();
+    void join();
+    void leave(SampledState& state);
+    void take_signal(int signal);
+    void sample(const ucontext_t& context, int more_periods);
+    CodeRules& rules() { return rules_; }
+    static constinit std::atomic<Sampler*> started;
+
+  private:
+    Sampler() {
+        has_key_ = pthread_key_create(&key_, [](void* state) { own().leave(*static_cast<SampledState*>(state)); }) == 0;
+        pthread_atfork([] { own().mutex_.lock(); }, [] { own().mutex_.unlock(); }, [] { own().forget(); });
+    }
+    /// In a forked child, which has no timers and no section: their numbers may become those of its own.
+    void forget() {
+        started.store(nullptr, std::memory_order_release);
+        is_child_ = true;
+        is_on_.store(false, std::memory_order_seq_cst);
+        for (SampledState* const state : threads_) state->has_timer = false;
+        sampled = nullptr;
+        mutex_.unlock();
+    }
+    void give_timer(SampledState& state);
+    static void take_timer(SampledState& state);
+    static void set_timer(const SampledState& state);
+    void give_entry(SampledState& state) const;
+    void measure_signal();
+    void adapt(SampledState& state) const;
+    bool walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python);
+    void count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns);
+
+    std::mutex mutex_;
+    std::vector<SampledState*> threads_;
+    pthread_key_t key_ = 0;
+    bool has_key_ = false, is_child_ = false;
+    std::atomic<bool> is_on_{false};
+    trace::SectionHeader* section_ = nullptr;
+    trace::SamplingHeader* header_ = nullptr;
+    trace::Sample* ring_ = nullptr;
+    CodeRules rules_;
+    Contexts contexts_;
+    PythonFrames python_;
+    std::uint64_t period_ns_ = 0;
+};
+constinit std::atomic<Sampler*> Sampler::started{nullptr};
+
+void on_signal(int, siginfo_t* info, void* context) {
+    const int kept = errno;
+    Sampler* const sampler = Sampler::started.load(std::memory_order_acquire);
+    if (sampler && sampled && info->si_code == SI_TIMER) sampler->sample(*static_cast<const ucontext_t*>(context), info->si_overrun);
+    errno = kept;
+}
+
+void Sampler::start(trace::SectionHeader& section) {
+    const std::lock_guard lock(mutex_);
+    if (section_ || is_child_) return;
+    const auto refuse = [](const char* why) {
+        if (speaks_for_node()) std::fprintf(stderr, "palmette: --sample: %s; no samples are taken\n", why);
+    };
+#if !defined(__x86_64__)
+    refuse("not on this processor yet");
+    return;
+#endif
+    if (!base::know_how_modules_are_found())
+        return refuse("this C library is older than glibc 2.35 and can't find modules in a signal handler");
+    const int signal = claim_signal(&on_signal);
+    if (signal == 0) return refuse("the program uses all real-time signals");
+    section_ = &section;
+    header_ = &section.sampling;
+    ring_ = trace::entries<trace::Sample>(section, header_->ring);
+    rules_.attach(section);
+    contexts_.attach(section);
+    header_->modules.count.store(1);
+    header_->texts.count.store(1);
+    python_.look_for(section);
+    header_->signal.store(static_cast<std::uint32_t>(signal));
+    const SamplingWish& wish = sampling_wish();
+    const double hertz = wish.hertz > 0 ? wish.hertz : first_adapted_hertz;
+    period_ns_ = static_cast<std::uint64_t>(static_cast<double>(second_ns) / hertz);
+    header_->period_ns.store(period_ns_);
+    measure_signal();
+    started.store(this, std::memory_order_release);
+    is_on_.store(true, std::memory_order_seq_cst);
+    bool is_any = false;
+    for (SampledState* const state : threads_) {
+        give_timer(*state);
+        is_any = is_any || state->has_timer;
+    }
+    if (!is_any) return refuse("the kernel gives no timers on threads' CPU clocks");
+    header_->by.store(trace::SampledBy::thread_cpu_timer, std::memory_order_release);
+}
+
+void Sampler::stop() {
+    is_on_.store(false, std::memory_order_seq_cst);
+    const std::lock_guard lock(mutex_);
+    for (SampledState* const state : threads_) take_timer(*state);
+}
+
+/// Of a signal that does nothing.
+void Sampler::measure_signal() {
+    constexpr int signals = 32;
+    std::uint64_t least = UINT64_MAX;
+    const auto signal = static_cast<int>(header_->signal.load());
+    for (int i = 0; i < signals; ++i) {
+        const std::uint64_t begin = now();
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+        least = std::min(least, now() - begin);
+    }
+    header_->signal_ticks.store(least);
+}
+
+void Sampler::join() {
+    if (sampled || is_child_) return;
+    auto* const state = new (std::nothrow) SampledState;
+    if (!state) return;
+    state->thread = pthread_self();
+    state->thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+    state->bounds = own_stack_bounds();
+    if (has_key_) pthread_setspecific(key_, state);
+    const std::lock_guard lock(mutex_);
+    sampled = state;
+    threads_.push_back(state);
+    if (is_on_.load()) give_timer(*state);
+}
+
+void Sampler::leave(SampledState& state) {
+    const std::lock_guard lock(mutex_);
+    take_timer(state);
+    sampled = nullptr;  // a signal that is under way finds nothing
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state.entry && !is_child_) state.entry->ended.store(1);
+    threads_.erase(std::remove(threads_.begin(), threads_.end(), &state), threads_.end());
+    delete &state;
+}
+
+void Sampler::give_entry(SampledState& state) const {
+    trace::Table& table = header_->threads;
+    const std::uint32_t count = table.count.load();
+    // The last one is for all that come when there is no other.
+    const std::uint32_t index = std::min(count, table.capacity - 1);
+    state.entry = trace::entries<trace::SampledThread>(*section_, table) + index;
+    state.number = index + 1;
+    state.entry->thread_id.store(index + 1 < table.capacity ? state.thread_id : 0);
+    if (index == count) table.count.store(index + 1, std::memory_order_release);
+}
+
+void Sampler::give_timer(SampledState& state) {
+    if (!state.entry) give_entry(state);
+    clockid_t clock = 0;
+    if (pthread_getcpuclockid(state.thread, &clock) != 0) return;
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = static_cast<int>(header_->signal.load());
+    event._sigev_un._tid = state.thread_id;
+    // The C library's own timers have numbers of their own, and aren't to be set in handlers.
+    if (syscall(SYS_timer_create, clock, &event, &state.timer) != 0) return;
+    state.has_timer = true;
+    state.period_ns = period_ns_;
+    set_timer(state);
+}
+
+void Sampler::set_timer(const SampledState& state) {
+    itimerspec times{};
+    times.it_interval.tv_sec = static_cast<time_t>(state.period_ns / second_ns);
+    times.it_interval.tv_nsec = static_cast<long>(state.period_ns % second_ns);
+    times.it_value = times.it_interval;
+    syscall(SYS_timer_settime, state.timer, 0, &times, nullptr);
+}
+
+void Sampler::take_timer(SampledState& state) {
+    if (!state.has_timer) return;
+    state.has_timer = false;
+    syscall(SYS_timer_delete, state.timer);
+}
+
+void Sampler::take_signal(int signal) {
+    const std::lock_guard lock(mutex_);
+    if (!is_on_.load()) return;
+    if (signal == 0) {
+        is_on_.store(false);
+        for (SampledState* const state : threads_) take_timer(*state);
+        return;
+    }
+    header_->signal.store(static_cast<std::uint32_t>(signal));
+    for (SampledState* const state : threads_) {
+        take_timer(*state);
+        give_timer(*state);
+    }
+}
+
+void Sampler::adapt(SampledState& state) const {
+    constexpr std::uint64_t samples = 32;
+    if (state.taken < samples) return;
+    const double cost_ticks = static_cast<double>(state.taken_ticks) / static_cast<double>(state.taken) +
+                              static_cast<double>(header_->signal_ticks.load(std::memory_order_relaxed));
+    const auto since_ticks = static_cast<double>(now() - section_->first.ticks.load(std::memory_order_relaxed));
+    const auto since_ns =
+        static_cast<double>(monotonic_now_ns() - section_->first.monotonic_ns.load(std::memory_order_relaxed));
+    if (since_ticks <= 0 || since_ns <= 0 || cost_ticks <= 0) return;
+    const double cost_ns = cost_ticks * since_ns / since_ticks;
+    state.taken = state.taken_ticks = 0;
+    const double hertz = std::clamp(sampling_wish().budget * static_cast<double>(second_ns) / cost_ns,
+                                    least_adapted_hertz, most_adapted_hertz);
+    const auto period = static_cast<std::uint64_t>(static_cast<double>(second_ns) / hertz);
+    // Not for a few per cent.
+    if (period > state.period_ns - state.period_ns / 8 && period < state.period_ns + state.period_ns / 8) return;
+    state.period_ns = period;
+    header_->period_ns.store(period, std::memory_order_relaxed);
+    set_timer(state);
+}
+
+void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]] int more_periods) {
+#if defined(__x86_64__)
+    SampledState& state = *sampled;
+    const std::uint64_t begin = now();
+    // The clock itself takes 2 us to be read; the timer knows how often it has ticked.
+    const std::uint64_t spent_ns = state.period_ns * (1 + static_cast<std::uint64_t>(std::max(more_periods, 0)));
+    if (!is_on_.load(std::memory_order_relaxed) || !active.load(std::memory_order_relaxed)) return;
+    const auto& words = context.uc_mcontext.gregs;
+    const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]), static_cast<std::uintptr_t>(words[REG_RSP]),
+                              static_cast<std::uintptr_t>(words[REG_RBP])};
+    const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
+    if (!walk(state, generation, registers, python_.is_known())) {
+        header_->unmerged.fetch_add(1, std::memory_order_relaxed);
+        walk(state, generation, registers, false);
+    }
+    if (state.frames.is_cut()) header_->cut.fetch_add(1, std::memory_order_relaxed);
+    count(state, begin, spent_ns);
+    const std::uint64_t ticks = now() - begin;
+    header_->ticks.fetch_add(ticks, std::memory_order_relaxed);
+    if (sampling_wish().budget > 0) {
+        ++state.taken;
+        state.taken_ticks += ticks;
+        adapt(state);
+    }
+#endif
+}
+
+/// Fills in the state's frames. False: the Python frames among them can't be right.
+bool Sampler::walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python) {
+    state.frames.clear();
+    SampledWalk walk(rules_, generation, state.bounds, registers);
+    std::optional<PythonFrames::Walk> python;
+    if (with_python) python.emplace(python_, registers.sp, state.bounds.high);
+    for (; walk.where() == SampledWalk::Where::frame; walk.step()) {
+        const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(), [&](const SampledFrame& frame) {
+            state.frames.add(frame);
+        });
+        if (!is_replaced) state.frames.add(walk.frame());
+    }
+    const bool is_lost = walk.where() == SampledWalk::Where::lost;
+    if (python && (is_lost ? python->is_wrong() : !python->is_done())) return false;
+    if (is_lost) {
+        state.frames.add(walk.frame());
+        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
+    }
+    return true;
+}
+
+void Sampler::count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns) {
+    const Contexts::Found found = contexts_.find(state.frames, state.last);
+    if (found.is_short) header_->shortened.fetch_add(1, std::memory_order_relaxed);
+    trace::ContextNode& node = contexts_.node(found.node);
+    node.samples.fetch_add(1, std::memory_order_relaxed);
+    node.cpu_ns.fetch_add(cpu_ns, std::memory_order_relaxed);
+    state.entry->samples.fetch_add(1, std::memory_order_relaxed);
+    state.entry->cpu_ns.fetch_add(cpu_ns, std::memory_order_relaxed);
+    const std::uint64_t number = header_->samples.fetch_add(1, std::memory_order_acq_rel);
+    trace::Sample& sample = ring_[number % header_->ring.capacity];
+    sample.ticks.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    sample.context.store(found.node, std::memory_order_relaxed);
+    sample.thread.store(state.number, std::memory_order_relaxed);
+    sample.cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+    sample.ticks.store(ticks, std::memory_order_release);
+}
+
+/// What a new thread does.
+struct Start {
+    void* (*routine)(void*);
+    void* argument;
+};
+
+void* begin_thread(void* given) {
+    const Start start = *static_cast<Start*>(given);
+    delete static_cast<Start*>(given);
+    Sampler::own().join();
+    // In the place of this function, so that it is in no stack.
+    return start.routine(start.argument);
+}
+
+/// The first thread, which nobody makes.
+__attribute__((constructor)) void join_first_thread() {
+    if (sampling_wish() && static_cast<pid_t>(syscall(SYS_gettid)) == getpid()) Sampler::own().join();
+}
+
+}  // namespace
+
+void start_sampling(trace::SectionHeader& section) {
+    if (!sampling_wish()) return;
+    Sampler::own().join();
+    Sampler::own().start(section);
+}
+
+void stop_sampling() {
+    if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->stop();
+}
+
+void before_unload() {
+    if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->rules().begin_unload();
+}
+
+void after_unload() {
+    if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->rules().end_unload();
+}
+
+void move_samples_to(int signal) {
+    if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->take_signal(signal);
+}
+
+}  // namespace palmette::record
+
+extern "C" __attribute__((visibility("default"))) int entry_pthread_create(pthread_t* thread,
+                                                                           const pthread_attr_t* attributes,
+                                                                           void* (*routine)(void*), void* argument)
+    __asm__("pthread_create");
+int entry_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
+    using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+    static const auto next = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+    if (!next) return EAGAIN;
+    if (!palmette::record::sampling_wish()) return next(thread, attributes, routine, argument);
+    auto* const start = new (std::nothrow) palmette::record::Start{routine, argument};
+    if (!start) return EAGAIN;
+    const int code = next(thread, attributes, &palmette::record::begin_thread, start);
+    if (code != 0) delete start;
+    return code;
+}
+
+#endif

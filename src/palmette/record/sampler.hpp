@@ -1,0 +1,32 @@
+// Interrupts each thread now and then, by a timer on its own CPU clock, and counts where it stands: palmette run
+// --sample. Such a timer ticks only while its thread runs, and since Linux 5.11 its signal comes when the thread returns
+// from the kernel: no call of the program is interrupted.
+#pragma once
+
+#include "palmette/trace/format.hpp"
+
+namespace palmette::record {
+
+/// What PALMETTE_SAMPLE asks for; none of both: no samples.
+struct SamplingWish {
+    double hertz = 0;   ///< samples of a thread a second of its CPU time
+    double budget = 0;  ///< or which share of it they may take
+    explicit operator bool() const { return hertz > 0 || budget > 0; }
+};
+/// Of the environment, which doesn't change.
+const SamplingWish& sampling_wish();
+
+/// Makes the tables' capacities for it.
+void size_sampling(trace::SamplingHeader& header);
+
+/// Begins to sample all threads of this process, those to come too, into the section. Where that can't be, a line says
+/// why. Once.
+void start_sampling(trace::SectionHeader& section);
+/// In MPI_Finalize: no more samples.
+void stop_sampling();
+
+/// Around dlclose: what lies in the unloaded module isn't looked at meanwhile.
+void before_unload();
+void after_unload();
+
+}  // namespace palmette::record
