@@ -136,7 +136,7 @@ bench: debian build
 	@$(BIN)/python studies/discover_10k.py
 	@$(BIN)/python studies/program_million.py
 	@$(BIN)/python studies/scale.py
-	@$(BIN)/palmette bench $(BENCH)
+	@$(BIN)/palmette-lab bench $(BENCH)
 
 docs: .venv/.stamp-requirements
 	@$(BIN)/python tools/check_links.py

@@ -9,7 +9,8 @@ endif()
 
 set(_pages "${CMAKE_CURRENT_BINARY_DIR}/pages")
 set(_pages_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_man.py")
-file(GLOB_RECURSE _declarations CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/python/palmette/*.py")
+file(GLOB_RECURSE _declarations CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/python/palmette/*.py"
+     "${CMAKE_CURRENT_SOURCE_DIR}/python/palmette_lab/*.py")
 add_custom_command(
   OUTPUT "${_pages}/stamp"
   COMMAND "${CMAKE_COMMAND}" -E rm -rf "${_pages}"

@@ -56,7 +56,7 @@ def main() -> None:
 
 def measured(mpi: str, asked: argparse.Namespace) -> list[dict[str, object]]:
     """Return the variants of one run of `bench app`."""
-    words = [str(ROOT / ".venv/bin/palmette"), "bench", "app", "--lab", LAB, "--placement", asked.placement]
+    words = [str(ROOT / ".venv/bin/palmette-lab"), "bench", "app", "--lab", LAB, "--placement", asked.placement]
     words += ["--mpi", mpi, "--rounds", "1", "--ignore", "time", "--json"]
     for name, setting in VARIANTS.items():
         words += ["--variant", f"{name}:{setting}"]

@@ -88,7 +88,7 @@ def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tup
     """Return the cells of a lab that have a ratio, and a report of wrong or missing cells."""
     with tempfile.TemporaryDirectory(prefix="palmette-labs-") as folder:
         command = [
-            str(Path(sys.executable).with_name("palmette")), "bench", options.collectives,
+            str(Path(sys.executable).with_name("palmette-lab")), "bench", options.collectives,
             "--lab", lab, "--mpi", options.mpi,
             "--sizes", ",".join(map(str, sizes)), "--placement", options.placement, "--seconds", str(options.seconds),
             "--store", str(Path(folder) / "runs.sqlite"), "--json",

@@ -121,7 +121,7 @@ def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, l
     place = ["--lab", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
     name = one.function if one.blocking else f"i{one.function}"
     words = [
-        str(Path(sys.executable).with_name("palmette")), "bench", name, "--sizes", str(size), "--json",
+        str(Path(sys.executable).with_name("palmette-lab")), "bench", name, "--sizes", str(size), "--json",
         "--mpi", one.mpi, "--seconds", str(options.seconds), "--store", str(options.store), *place,
         "--env", f"PALMETTE_FORCE={one.function}={algorithm}", "--min-iterations", "15",
     ]  # fmt: skip

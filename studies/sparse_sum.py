@@ -50,7 +50,7 @@ def measured(mpi: str, asked: argparse.Namespace) -> dict[str, object]:
         machine = _core.Machine.synthetic(LAB).to_json()
         document = {"format": "palmette-topology", "version": 1, "machine": machine}
         topology.write_text(json.dumps(document), encoding="utf-8")
-        words = [str(ROOT / ".venv/bin/palmette"), "lab", "run", "--lab", LAB, "--placement", asked.placement]
+        words = [str(ROOT / ".venv/bin/palmette-lab"), "run", "--lab", LAB, "--placement", asked.placement]
         words += ["--mpi", mpi, "--env", f"PALMETTE_TOPOLOGY={topology}", "--env", "OMP_NUM_THREADS=1", "--"]
         words += [asked.python, str(ROOT / "examples/tomography/reconstruct.py"), "--iterations", "1"]
         for name in ("cells", "angles", "slices", "tile"):

@@ -4,8 +4,8 @@
 # warnings are errors.
 #
 # Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests; installed, too, are
-#                                                palmette_demo and simbench: what `palmette demo` and `palmette
-#                                                simulate` need
+#                                                palmette_demo and simbench: what `palmette demo` and
+#                                                `palmette-lab simulate` need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset DESTDIR  # `make install DESTDIR=...` isn't meant for what goes into the package in python/

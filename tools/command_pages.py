@@ -22,7 +22,7 @@ FILES = (
     ("tuning.json", "A decision table, as palmette tune writes it and --table and PALMETTE_TABLE name it."),
     ("/etc/palmette/settings, ~/.config/palmette/settings", "NAME=VALUE lines of settings, for everybody and for you."),
     ("/etc/palmette/topology.json, table.json", "The cluster and the decision table of jobs that name none."),
-    ("runs.sqlite", "Samples of palmette bench, for palmette report."),
+    ("runs.sqlite", "Samples of palmette bench, for palmette bench report."),
     ("$XDG_CACHE_HOME/palmette, ~/.cache/palmette", "What launchers and programs were found to be; may be deleted."),
     ("$XDG_RUNTIME_DIR/palmette-lab, /run/palmette-lab", "Labs that are up."),
 )

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what `make build` has made into PREFIX: libraries, headers, CMake and pkg-config files, manual pages and
-# completions in the GNU directories, and the command `palmette` in a virtual environment of its own,
-# PREFIX/libexec/palmette, linked as PREFIX/bin/palmette.
+# completions in the GNU directories, and the commands in a virtual environment of their own,
+# PREFIX/libexec/palmette, linked into PREFIX/bin.
 #
 # Usage: [DESTDIR=...] install.sh PREFIX      with DESTDIR, for packagers, the command is left out
 set -euo pipefail
@@ -22,11 +22,11 @@ quietly() { "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; echo "install: $1 fail
 echo "install: libraries, headers and manual pages into ${DESTDIR:-}$prefix"
 quietly .venv/bin/cmake --install $build --prefix "$prefix"
 if [ -n "${DESTDIR:-}" ]; then
-  echo "install: the command is left out with DESTDIR: pip install --root \"\$DESTDIR\" --prefix PREFIX ."
+  echo "install: the commands are left out with DESTDIR: pip install --root \"\$DESTDIR\" --prefix PREFIX ."
   exit 0
 fi
 
-echo "install: the command into $prefix/libexec/palmette, linked as $prefix/bin/palmette"
+echo "install: the commands into $prefix/libexec/palmette, linked into $prefix/bin"
 environment=$prefix/libexec/palmette
 # Of the Python that the extension was made for, and not of its virtual environment.
 python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))')
@@ -56,5 +56,7 @@ quietly "$environment/bin/pip" install --disable-pip-version-check --no-deps --f
 packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 quietly tools/publish.sh $build python "$packages"
 mkdir -p "$prefix/bin"
-ln -sfn ../libexec/palmette/bin/palmette "$prefix/bin/palmette"
+for program in palmette palmette-aggregator palmette-lab; do
+  ln -sfn "../libexec/palmette/bin/$program" "$prefix/bin/$program"
+done
 "$prefix/bin/palmette" --version

@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
     checks = [
         run("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *PYTHON]),
         run("ruff format", ["ruff", "format", "--check", *PYTHON]),
-        run("mypy", ["mypy", "--no-error-summary", "python/palmette", "tools"]),
+        run("mypy", ["mypy", "--no-error-summary", "python/palmette", "python/palmette_lab", "tools"]),
         run("clang-format", ["clang-format", "--dry-run", "--Werror", *cpp_sources()]),
         run("wrap_markdown", [sys.executable, "tools/wrap_markdown.py", "--check", *markdown_sources()]),
         run("layers", [sys.executable, "-m", "pytest", "-q", "tests/python/test_layers.py"]),

@@ -146,6 +146,7 @@ def check(wheel: Path) -> None:
         wanted = {f"palmette/lib/libpalmette{kind}_{abi}.so" for abi in ABIS for kind in ("", "_record")}
         wanted |= {f"palmette/bin/{program}.{abi}" for program in PROGRAMS for abi in ABIS}
         wanted |= {"palmette/bin/palmette-lab-keeper", "palmette/include/palmette.h", "palmette/_core.pyi"}
+        wanted |= {"palmette_lab/simulate/parameters.json", "palmette_lab/cli/main.py"}
         wanted |= {"palmette/lib/sharp/libsharp_coll.so.5"}
         if missing := sorted(wanted - names):
             raise WheelError(f"{wheel.name} lacks {', '.join(missing)}")

@@ -2,7 +2,7 @@
 
 On a machine with nothing else to do:
 
-    sudo palmette demo --mpi mpich && python tools/record_demo.py demo/runs.sqlite
+    sudo palmette-lab demo --mpi mpich && python tools/record_demo.py demo/runs.sqlite
 
 No pair of it should be left out.
 """

@@ -90,7 +90,8 @@ def measured(program: Program, folder: Path, rounds: int, lab: bool) -> dict[str
     """Return what `palmette bench app` says of a program, or its complaint."""
     if program.prepare:
         subprocess.run(["sh", "-c", program.prepare], cwd=folder, check=True)
-    words = [sys.executable, "-m", "palmette.cli.main", "bench", "app", "--rounds", str(rounds), "--json"]
+    program_of = "palmette_lab.cli.main" if lab else "palmette.cli.main"
+    words = [sys.executable, "-m", program_of, "bench", "app", "--rounds", str(rounds), "--json"]
     words += ["--tolerance", program.tolerance, *(part for one in program.ignored for part in ("--ignore", one))]
     words += ["--check", program.checker] if program.checker else []
     fixed = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

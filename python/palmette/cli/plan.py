@@ -115,14 +115,13 @@ SECTIONS = {
 @click.option("--exact", is_flag=True, help="Follow every change of rates in large plans too, however small.")
 @click.option("--over-time", is_flag=True, help="With --json: the bytes that each link carried in each interval, too.")
 @json_option
-@click.pass_context
 def command(
-    context: click.Context, collective: str | None, where: JobOptions, algorithms: tuple[str, ...], sizes: str | None,
+    collective: str | None, where: JobOptions, algorithms: tuple[str, ...], sizes: str | None,
     ordered: bool, shared: bool, picture: str | None, predict: bool, bound: bool, flow: bool, as_json: bool,
     **own: Any,
 ) -> None:  # fmt: skip
     """Show the view that is asked for; the help text is above."""
-    view = _view(context, predict=predict, bound=bound, flow=flow)
+    view = _view(click.get_current_context(), predict=predict, bound=bound, flow=flow)
     example = EXAMPLES[view]
     if view == "predict":
         from palmette.cli import plan_predict

@@ -6,8 +6,12 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from palmette.cli.table import complete_variable
+
+if TYPE_CHECKING:
+    import click
 
 
 def _says_utf8() -> bool:
@@ -16,7 +20,7 @@ def _says_utf8() -> bool:
 
 
 def run_program(
-    program: str, arguments: Sequence[str] | None, run: Callable[[list[str]], int], group: Callable[[], object]
+    program: str, arguments: Sequence[str] | None, run: Callable[[list[str]], int], group: Callable[[], click.Command]
 ) -> int:
     """Run the words of a program, by default those that it was started with, and return the exit status.
 

@@ -53,9 +53,8 @@ _PARAMETERS = {
 @click.option("--fail-if-missed", is_flag=True, help="Exit with 1 unless every target of the set is met.")
 @click.option("--fail-if-any-slower", is_flag=True, help="As --fail-if-slower for all cells, trusted or not.")
 @json_option
-@click.pass_context
 def command(
-    context: click.Context, where: Where, set_name: str | None, mpis: str | None, repeat: int, floor: bool,
+    where: Where, set_name: str | None, mpis: str | None, repeat: int, floor: bool,
     pass_through: bool, side_by_side: bool, rivals: tuple[str, ...], traffic: str | None, write_load: Path | None,
     no_preload: bool, store: Path, page: Path | None, resume: bool, fail_if_slower: bool, fail_if_missed: bool,
     fail_if_any_slower: bool, as_json: bool, **given: Any,
@@ -65,6 +64,7 @@ def command(
     As `palmette bench collectives`, on a lab where nothing else is named. A set defines all options and its targets;
     options that are given override it.
     """
+    context = click.get_current_context()
     where = where.checked()
     where.refuse_with_line({"--mpi": mpis, "--floor": floor or None})
     named_set = SETS[set_name] if set_name else None

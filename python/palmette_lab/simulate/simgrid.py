@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import palmette
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.parameters import Parameters
 
 VERSION = "3.32"
 """The version that times are pinned to: another one gives others, by about 1 % (docs/decisions/0011-simgrid.md)."""
-PROGRAM = Path(__file__).parent.parent / "bin" / "simbench.smpi"
+PROGRAM = Path(palmette.__path__[0]) / "bin" / "simbench.smpi"
 ALONE = PROGRAM.with_name("simbench-alone.smpi")
 """The same without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
 START = PROGRAM.with_name("simbench-start.so")

@@ -5,7 +5,7 @@
  * share, and the time runs to the end of the last rank. The same input gives the same times to the last digit, so
  * nothing is repeated, except under background traffic, where the mean of several calls is reported. `alone` calls
  * PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in this program intercept.
- * Its output is a JSON object a line, which palmette/simulate reads. */
+ * Its output is a JSON object a line, which palmette_lab/simulate reads. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <smpi/smpi.h>

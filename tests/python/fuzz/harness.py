@@ -28,6 +28,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import corpus  # type: ignore[import-not-found]
 import deep  # type: ignore[import-not-found]

@@ -4,7 +4,7 @@
 // and others' memory is read where it is. What is simulated is time: each copy is work of the host that all its ranks
 // share, at most at the rate of a core; a flag is seen after a latency; and a rank that polls sleeps until another one
 // has changed something that it waits for, since no time passes while it spins. The platform's hosts have the values
-// as properties (python/palmette/simulate/platform.py).
+// as properties (python/palmette_lab/simulate/platform.py).
 #pragma once
 
 #include "palmette/node/shared_node.hpp"
