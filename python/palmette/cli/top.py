@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from palmette.cli import sampled_lines
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.duration import Seconds
 
 if TYPE_CHECKING:
+    from palmette.record.last_seen import Seen
     from palmette.record.sums import Sums
     from palmette.record.waiting import Collective, Open, State
 
@@ -34,13 +36,22 @@ def command(folder: Path, every_s: float | None, with_calls: bool, all_rows: boo
     """
     while True:
         state = _read(folder, with_calls)
+        if not with_calls and any(process.recorded.sampling.samples for process in state.job.processes):
+            state = _read(folder, with_tables=True)
         sums = _sums(state) if with_calls else None
+        sampled = _sampled(state) if with_calls else None
+        seen = [] if with_calls else _seen(state)
         if as_json:
-            emit_json(_document(state) | (_sums_document(sums) if sums else {}))
+            emit_json(_document(state, seen) | (_sums_document(sums) | {"sampled": sampled} if sums else {}))
         else:
             if every_s:
                 click.clear()
-            click.echo("\n".join(_sums_lines(sums, all_rows) if sums else _lines(state, all_rows)))
+            if sums:
+                lines = _sums_lines(sums, all_rows)
+                lines += ["", *sampled_lines.heaviest(sampled), "", *sampled_lines.tree(sampled)] if sampled else []
+            else:
+                lines = _lines(state, seen, all_rows)
+            click.echo("\n".join(lines))
         if not every_s:
             return
         time.sleep(every_s)
@@ -50,6 +61,19 @@ def _sums(state: State) -> Sums:
     from palmette.record.sums import sums_of
 
     return sums_of(state.job)
+
+
+def _sampled(state: State) -> dict[str, Any] | None:
+    from palmette.record.sampled import contexts_of, document
+
+    contexts = contexts_of(state.job)
+    return document(state.job, contexts) if contexts else None
+
+
+def _seen(state: State) -> list[Seen]:
+    from palmette.record.last_seen import last_seen
+
+    return last_seen(state.job)
 
 
 def _read(folder: Path, with_tables: bool) -> State:
@@ -62,7 +86,7 @@ def _read(folder: Path, with_tables: bool) -> State:
         raise CliError(str(error)) from None
 
 
-def _lines(state: State, all_rows: bool) -> list[str]:
+def _lines(state: State, seen: list[Seen], all_rows: bool) -> list[str]:
     job = state.job
     hosts = len({process.host for process in job.processes})
     counts: dict[str, int] = {}
@@ -85,10 +109,22 @@ def _lines(state: State, all_rows: bool) -> list[str]:
         lines += ["", "no process is in an MPI call"]
     if len(state.open) > len(shown):
         lines.append(f"and {len(state.open) - len(shown):,} more (--all)")
+    lines += _seen_lines(seen if all_rows else seen[:MOST_ROWS])
     from palmette.record.limits import limits_of
 
     for note in limits_of((process.recorded for process in job.processes), sums=False, communicators=True):
         lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+    return lines
+
+
+def _seen_lines(seen: list[Seen]) -> list[str]:
+    if not seen:
+        return []
+    lines = ["", f"{'':12} {'last seen in':40} {'called from':14} {'ago':>9}"]
+    for one in seen:
+        where = f"{one.site.name} {one.site.place}" if one.site.line else one.site.name
+        caller = str(one.caller.place) if one.caller else ""
+        lines.append(f"{one.process.name:12} {where[:40]:40} {caller[:14]:14} {_seconds(one.ago_s):>9}"[:80].rstrip())
     return lines
 
 
@@ -185,7 +221,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds:,.0f} s"
 
 
-def _document(state: State) -> dict[str, Any]:
+def _document(state: State, seen: list[Seen]) -> dict[str, Any]:
     return {
         "folder": str(state.job.folder),
         "size": state.job.size,
@@ -213,5 +249,13 @@ def _document(state: State) -> dict[str, Any]:
                 "bytes": one.call.bytes, "peer": one.call.peer, "tag": one.call.tag, "waits_for": one.waits_for,
             }
             for one in state.open
+        ],
+        "last_seen": [
+            {
+                "rank": one.process.recorded.rank, "function": one.site.function,
+                "file": (one.site.file or None) if one.site.line else None, "line": one.site.line or None,
+                "caller": one.caller.function if one.caller else None, "ago_s": one.ago_s,
+            }
+            for one in seen
         ],
     }  # fmt: skip

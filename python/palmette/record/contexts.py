@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,42 @@ class Site:
         return f"{self.function.partition('(')[0] or self.function}()"
 
 
+class SampledFrame(Protocol):
+    """A frame as `_core.SampledFrame` has it."""
+
+    @property
+    def kind(self) -> _core.ContextKind: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def build_id(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def is_innermost(self) -> bool: ...
+    @property
+    def function(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+class Read(Protocol):
+    """Contexts as `_core.JobContexts` has them."""
+
+    @property
+    def frames(self) -> Sequence[SampledFrame]: ...
+    @property
+    def parent(self) -> NDArray[Any]: ...
+    @property
+    def frame(self) -> NDArray[Any]: ...
+    @property
+    def sum_context(self) -> NDArray[Any]: ...
+    @property
+    def sum_process(self) -> NDArray[Any]: ...
+    @property
+    def sum_cpu_s(self) -> NDArray[Any]: ...
+
+
 @dataclass
 class _Tree:
     """A tree by keys; parents stand before what they call."""
@@ -98,7 +134,7 @@ def summed(at: NDArray[Any], seconds: NDArray[np.float64], size: int) -> NDArray
 class Contexts:
     """The tree of a job. Cost: a reading of each module, and O(contexts of all ranks)."""
 
-    def __init__(self, read: _core.JobContexts, ranks: Sequence[int], notes: list[str] | None = None) -> None:
+    def __init__(self, read: Read, ranks: Sequence[int], notes: list[str] | None = None) -> None:
         self.ranks = list(ranks)
         """By process."""
         self.sites: list[Site] = [Site("all", "", 0, "native", is_own=False)]
@@ -131,7 +167,7 @@ class Contexts:
 
     # What they are called.
 
-    def _merged(self, read: _core.JobContexts, frames: _Frames) -> NDArray[np.int64]:
+    def _merged(self, read: Read, frames: _Frames) -> NDArray[np.int64]:
         parents, numbers = read.parent.tolist(), read.frame.tolist()
         found = np.zeros(len(parents), np.int64)
         for at in range(1, len(parents)):
@@ -259,6 +295,13 @@ class Contexts:
             summed(self._process[inside], self._cpu_s[inside], len(self.ranks)),
         )
 
+    def sums_of(self, process: int) -> Iterator[tuple[int, float]]:
+        """Give the innermost sites of a process's samples with seconds on a processor."""
+        chosen = self._process == process
+        seconds = summed(self._site[chosen], self._cpu_s[chosen], len(self.sites))
+        for site in np.flatnonzero(seconds).tolist():
+            yield site, float(seconds[site])
+
     @property
     def computing_s(self) -> float:
         """Processor time of all ranks outside of MPI."""
@@ -308,14 +351,15 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
-def _asked(read: _core.JobContexts) -> set[int]:
+def _asked(read: Read) -> set[int]:
     """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
     and those of modules that are met outside, too.
     """
     ours = tuple(_is_mpi(one) for one in read.frames)
     frame_of = read.frame.tolist()
     inside = [False] * len(frame_of)
-    asked, left = set(), set()
+    asked: set[int] = set()
+    left: set[int] = set()
     named = {one for one, frame in enumerate(read.frames) if Path(frame.module).name.startswith(OURS)}
     for at, caller in enumerate(read.parent.tolist()):
         frame = frame_of[at]
@@ -325,17 +369,18 @@ def _asked(read: _core.JobContexts) -> set[int]:
         is_first = ours[frame] and (not inside[caller] or frame_of[caller] in named)
         (asked if not inside[at] or is_first else left).add(frame)
     modules = {read.frames[one].module for one in asked if not ours[one]}
-    return asked | {one for one in left if read.frames[one].module in modules}
+    asked |= {one for one in left if read.frames[one].module in modules}
+    return {one for one in asked if not _INTERPRETER.match(Path(read.frames[one].module).name)}
 
 
-def _is_mpi(frame: _core.SampledFrame) -> bool:
+def _is_mpi(frame: SampledFrame) -> bool:
     return Path(frame.module).name.startswith(MPI_MODULES) and frame.kind == _core.ContextKind.native
 
 
 class _Frames:
     """The sites of frames, those that aren't told as None. Cost: a reading of each module."""
 
-    def __init__(self, frames: Sequence[_core.SampledFrame], asked: Iterable[int]) -> None:
+    def __init__(self, frames: Sequence[SampledFrame], asked: Iterable[int]) -> None:
         self._frames = frames
         self._resolver = Resolver()
         self._resolver.add(_at(frames[one]) for one in asked if frames[one].kind == _core.ContextKind.native)
@@ -348,7 +393,7 @@ class _Frames:
             self._known[number] = self._of(self._frames[number])
         return self._known[number]
 
-    def _of(self, one: _core.SampledFrame) -> tuple[Site | None, ...]:
+    def _of(self, one: SampledFrame) -> tuple[Site | None, ...]:
         if one.kind == _core.ContextKind.cut:
             return (Site("(frames left out: too deep)", "", 0, "cut", is_own=False),)
         if one.kind == _core.ContextKind.lost:
@@ -387,6 +432,6 @@ def _native(place: Place, module: str) -> Site | None:
     return Site(place.function, place.file, place.line, "native", is_own=own)
 
 
-def _at(one: _core.SampledFrame) -> Frame:
+def _at(one: SampledFrame) -> Frame:
     """Return a frame as return addresses are: looked up right before."""
     return Frame(one.module, one.build_id, one.offset + (1 if one.is_innermost else 0))

@@ -165,12 +165,12 @@ def late_of(
             off_by[places[gap.before_path], places[gap.after_path]] += more_s - more_cpu_s / on_processor
     off_s = max(0.0, sum(off_by.values()))
     waiters = {process for one in chosen for process in one.waiters}
-    late, other = _by_site(
-        ((one.context, one.context_late_s, one.context_other_s) for one in chosen), contexts
-    )
+    late, other = _by_site(((one.context, one.context_late_s, one.context_other_s) for one in chosen), contexts)
     blamed = _blamed(late, other, off_s * on_processor, times, contexts)
     found_off = max(off_by, key=lambda key: off_by[key]) if off_s > 0 else None
-    late_beside, other_beside = _by_site(((one.beside, one.beside_late_s, one.beside_other_s) for one in chosen), contexts)
+    late_beside, other_beside = _by_site(
+        ((one.beside, one.beside_late_s, one.beside_other_s) for one in chosen), contexts
+    )
     beside = _blamed(late_beside, other_beside, 0.0, times, contexts)
     return Late(
         ranks[chosen[0].process], times, late_s / times, other_s / times, off_s / times, found_off, tuple(blamed),

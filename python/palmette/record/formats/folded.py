@@ -1,16 +1,23 @@
 """Folded stacks, which flamegraph.pl, inferno, speedscope and others draw: `main;solve (solve.c:88);MPI_Send 1234`.
 
-A line for each call path and function, over all ranks; weights are microseconds.
+A line for each call path and function, over all ranks; weights are microseconds. With samples, those outside of MPI are
+lines, too, whose weights are processor time.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
+from palmette.record.contexts import Site
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
-from palmette.record.formats.stacks import words
+from palmette.record.formats.stacks import computing_of, words
+
+
+STARTS = re.compile(r"^((_start|__libc_start_\w+|clone3?|start_thread)(;|$))+")
+"""Functions that a stack begins with before main."""
 
 
 def write(path: Path, selection: Selection) -> Counts:
@@ -24,7 +31,20 @@ def write(path: Path, selection: Selection) -> Counts:
             counts.add_sum(one)
             names = [*words(selection, one.path), one.function]
             seconds[";".join(name.replace(";", ":") for name in names)] += one.seconds
+    sampled = [stack for _, stacks in computing_of(selection) for stack in stacks]
+    if sampled:
+        # What starts main isn't told there.
+        calls, seconds = seconds, defaultdict(float)
+        for stack, time_s in calls.items():
+            seconds[STARTS.sub("", stack)] += time_s
+    for sites, time_s in sampled:
+        seconds[";".join(_name(one) for one in sites)] += time_s
     with path.open("w", encoding="utf-8") as file:
         for stack, time_s in sorted(seconds.items()):
             file.write(f"{stack} {time_s * 1e6:.0f}\n")
     return counts
+
+
+def _name(one: Site) -> str:
+    name = f"{one.function} ({one.place})" if one.line else one.function
+    return name.replace(";", ":")

@@ -144,6 +144,10 @@ class Selection:
         is_only = self._ranks[own.rank] == 1
         return f"rank {own.rank}" if is_only else f"rank {own.rank} of process {own.pid}"
 
+    def has_rank(self, rank: int) -> bool:
+        """Whether a rank is among those that are converted."""
+        return any(self.everyone[index].recorded.rank == rank for index in self.chosen)
+
     def place(self, path: int) -> Place:
         """Return where a call was made: the innermost function of its path."""
         return self.stacks[path][-1] if self.stacks[path] else Place("unknown")

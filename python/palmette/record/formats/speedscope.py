@@ -1,6 +1,7 @@
 """speedscope's own JSON (https://www.speedscope.app/file-format-schema.json): a profile for each thread of a rank.
 
 Of a trace it has the calls over time, each with its call path; of a profile the sums, as samples of different weight.
+Where stacks were sampled, a second profile of each rank has what it computes outside of MPI.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from palmette.record.contexts import Site
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
+from palmette.record.formats.stacks import computing_of
 from palmette.record.formats.threads import Step, threads_of
 from palmette.record.symbols import Place
 
@@ -34,6 +37,10 @@ class _Frames:
             stack = self._selection.stacks[path] or (Place("unknown"),)
             self._stacks[key] = [self._number(place) for place in (*stack, Place(function))]
         return self._stacks[key]
+
+    def of(self, places: Iterable[Place]) -> list[int]:
+        """Return the frames of a stack."""
+        return [self._number(place) for place in places]
 
     def _number(self, place: Place) -> int:
         if place not in self._numbers:
@@ -67,6 +74,12 @@ def write(path: Path, selection: Selection) -> Counts:
                 file.writelines(items)
                 file.write("]}")
                 before = ",\n"
+        for rank, stacks in computing_of(selection):
+            profile, key, items = _computing(rank, stacks, frames)
+            file.write(f'{before}{json.dumps(profile)[:-1]}, "{key}": [')
+            file.writelines(items)
+            file.write("]}")
+            before = ",\n"
         file.write(f'\n],\n"shared": {{"frames": {json.dumps(frames.all)}}}}}\n')
     return counts
 
@@ -109,3 +122,13 @@ def _sampled(selection: Selection, index: int, frames: _Frames, counts: Counts) 
         "startValue": 0, "endValue": sum(weights), "samples": [frames.stack(one.path, one.function) for one in sums],
     }  # fmt: skip
     yield profile, "weights", (", ".join(map(str, weights)),)
+
+
+def _computing(rank: int, stacks: list[tuple[list[Site], float]], frames: _Frames) -> Profile:
+    weights = [round(seconds * 1e9) for _, seconds in stacks]
+    profile = {
+        "type": "sampled", "name": f"rank {rank}, computing (samples)", "unit": "nanoseconds",
+        "startValue": 0, "endValue": sum(weights),
+        "samples": [frames.of(Place(one.function, one.file, one.line) for one in stack) for stack, _ in stacks],
+    }  # fmt: skip
+    return profile, "weights", (", ".join(map(str, weights)),)

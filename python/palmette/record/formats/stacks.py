@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from palmette.record.contexts import Contexts, Site
 from palmette.record.formats.selection import Selection
+from palmette.record.sampled import contexts_of
 from palmette.record.symbols import Place
 
 
@@ -13,3 +17,22 @@ def words(selection: Selection, path: int) -> list[str]:
     stack = selection.stacks[path] or (Place("unknown"),)
     last = stack[-1]
     return [*(place.function for place in stack[:-1]), f"{last.function} ({last})" if last.line else last.function]
+
+
+def computing_of(selection: Selection) -> Iterator[tuple[int, list[tuple[list[Site], float]]]]:
+    """Give ranks and, of samples outside of MPI, stacks, the outermost function first, with seconds on a processor.
+
+    What lies in MPI calls, their own times say. None of a window, since some may lie outside of it.
+    """
+    contexts = None if selection.is_window else contexts_of(selection.job)
+    if contexts is None:
+        return
+    for process in sorted(range(len(contexts.ranks)), key=lambda one: contexts.ranks[one]):
+        if selection.has_rank(contexts.ranks[process]):
+            yield contexts.ranks[process], list(_computing(contexts, process))
+
+
+def _computing(contexts: Contexts, process: int) -> Iterator[tuple[list[Site], float]]:
+    for site, seconds in contexts.sums_of(process):
+        if not contexts.in_mpi[site]:
+            yield [contexts.sites[one] for one in contexts.callers(site)][::-1] or [contexts.sites[0]], seconds

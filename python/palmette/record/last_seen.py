@@ -1,0 +1,97 @@
+"""Where each process was last seen by a sample: of a job that runs, hangs, or was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette import _core
+from palmette.record.contexts import ROOT, Contexts, Site
+from palmette.record.reading import Job, Process
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A process's last sample."""
+
+    process: Process
+    site: Site
+    """The innermost line of the program's own, or the MPI call."""
+    caller: Site | None
+    """The next one of the program's own."""
+    ago_s: float
+
+
+@dataclass
+class _Stacks:
+    """Stacks of processes as contexts of a job are read."""
+
+    frames: list[_core.SampledContext] = field(default_factory=list)
+    parents: list[int] = field(default_factory=lambda: [ROOT])
+    frame_of: list[int] = field(default_factory=lambda: [0])
+
+    def add(self, contexts: Sequence[_core.SampledContext], innermost: int) -> int:
+        """Add the stack of a context; returns its number."""
+        chain = []
+        while innermost:
+            chain.append(contexts[innermost])
+            innermost = contexts[innermost].parent
+        at = ROOT
+        for one in reversed(chain):
+            self.parents.append(at)
+            self.frame_of.append(len(self.frames))
+            self.frames.append(one)
+            at = len(self.parents) - 1
+        return at
+
+    @property
+    def parent(self) -> NDArray[np.uint32]:
+        return np.array(self.parents, np.uint32)
+
+    @property
+    def frame(self) -> NDArray[np.uint32]:
+        return np.array(self.frame_of, np.uint32)
+
+    sum_context = sum_process = np.empty(0, np.int32)
+    sum_cpu_s = np.empty(0)
+
+
+def last_seen(job: Job) -> list[Seen]:
+    """Return where processes were last that haven't finalized, those that samples are taken of. The job was read with
+    tables.
+
+    Cost: O(samples of all processes), and a look into the modules of these places.
+    """
+    stacks = _Stacks()
+    found = []
+    for process in job.processes:
+        taken = process.recorded.sampling
+        if not taken.samples or process.file is None or process.state == "finalized":
+            continue
+        samples = _core.Recording.samples_of(str(process.file), process.section)
+        callers = [number for number, one in enumerate(taken.threads, 1) if one.calls_as]
+        rows = np.flatnonzero(np.isin(samples["thread"], callers))
+        if not len(rows):
+            rows = np.arange(len(samples["thread"]))
+        if not len(rows):
+            continue
+        last = int(rows[-1])
+        context = stacks.add(process.recorded.contexts, int(samples["context"][last]))
+        ended = process.state not in ("begun", "running", "finalizing")
+        now_ns = process.recorded.last_real_ns if ended else process.now_ns()
+        found.append((process, context, max(0.0, (now_ns - int(samples["real_ns"][last])) * 1e-9)))
+    contexts = Contexts(stacks, [process.recorded.rank for process, _, _ in found])
+    return [Seen(process, *_where(contexts, context), ago_s) for process, context, ago_s in found]
+
+
+def _where(contexts: Contexts, context: int) -> tuple[Site, Site | None]:
+    site = int(contexts.site_of[context])
+    chain = [contexts.sites[one] for one in contexts.callers(site)]
+    own = [one for one in chain if one.is_own]
+    calls = [one for one in chain if one.kind == "mpi"]
+    if calls:
+        return calls[-1], own[0] if own else None
+    return (own or chain or [contexts.sites[ROOT]])[0], own[1] if len(own) > 1 else None
