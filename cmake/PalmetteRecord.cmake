@@ -1,14 +1,13 @@
-# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`, and counts messages
-# for `--matrix`. A library of its own, so that only those who record pay for it.
+# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`. A library of its own,
+# so that only those who record pay for it.
 file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
-file(GLOB _matrix_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/*.cpp")
 
 # What the generator writes for an ABI, with `outputs` besides.
 function(_palmette_record_generated abi include_dir definitions outputs)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   list(TRANSFORM definitions PREPEND "-D" OUTPUT_VARIABLE _flags)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_recorder.py")
-  set(_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/functions.txt")
+  set(_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/mpi/functions.txt")
   add_custom_command(
     OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp" ${outputs}
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi}
@@ -27,9 +26,8 @@ function(_palmette_mutated_record abi exports)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   set(_copy "${CMAKE_CURRENT_BINARY_DIR}/mutations")
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tests/mutations/recorder.py")
-  file(GLOB _originals CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*"
-                                         "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/*")
-  set(_copies ${_record_sources} ${_matrix_sources})
+  file(GLOB _originals CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*")
+  set(_copies ${_record_sources})
   list(TRANSFORM _copies REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/src/" "${_copy}/")
   add_custom_command(
     OUTPUT ${_copies} "${_copy}/oracle_mutation.hpp"
@@ -51,7 +49,7 @@ function(_palmette_record abi include_dir definitions exports)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   _palmette_record_generated(${abi} "${include_dir}" "${definitions}" "")
   add_library(palmette_record_${abi} MODULE
-    ${_record_sources} ${_matrix_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
+    ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")
   # Hundreds of small functions without loops: -O2 is enough.
   set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O2")

@@ -41,8 +41,7 @@ set_target_properties(palmette_runtime_smpi palmette_smpi PROPERTIES UNITY_BUILD
 
 # The recorder, for `palmette-lab simulate --profile` and `--trace`. The program's calls go to it by their names.
 _palmette_record_generated(smpi "${PALMETTE_SMPI_INCLUDE}" "" "${_generated}/recorded_names.h")
-add_library(palmette_record_smpi STATIC EXCLUDE_FROM_ALL ${_record_sources} "${_generated}/recorder_wrappers.cpp"
-  "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/blocks.cpp")
+add_library(palmette_record_smpi STATIC EXCLUDE_FROM_ALL ${_record_sources} "${_generated}/recorder_wrappers.cpp")
 target_link_libraries(palmette_record_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_record_smpi palmette_generated)
 set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O1")

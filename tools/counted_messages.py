@@ -1,6 +1,6 @@
-"""Which of MPI's functions move data, and how their bytes are counted: by the recorder, and for the matrix.
+"""Which of MPI's functions move data, and how their bytes are counted: by call, and by the rank that they go to.
 
-The list is src/palmette/matrix/functions.txt; tools/generate_recorder.py puts the counting into the recorder's
+The list is src/palmette/mpi/functions.txt; tools/generate_recorder.py puts the counting into the recorder's
 wrappers.
 """
 
@@ -14,11 +14,11 @@ COLLECTIVE = ("neighbours", "exchange", "shares", "block", "scatter")
 KINDS = ("message", "lasting", "receive", "awaiting", "matched", *COLLECTIVE, "one-sided", "file")
 TO_SEVERAL = {
     "neighbours": "sent_to_neighbours",
-    "lasting neighbours": "keep_neighbours",
+    "lasting neighbours": "keeps_for_neighbours",
     "exchange": "exchanged",
-    "lasting exchange": "keep_exchange",
+    "lasting exchange": "keeps_exchange",
 }
-"""What counts a call with a block for each of several ranks for the matrix."""
+"""What counts a call with a block for each of several ranks by these."""
 
 
 def functions_of(kind: str, name: str) -> dict[str, str]:
@@ -66,22 +66,23 @@ def _message(prototype: Prototype) -> tuple[str, str]:
 
 
 def counted(prototype: Prototype, kind: str) -> str:
-    """Return the statement that counts a call for the matrix; empty: the matrix has nothing of it."""
-    counters = "Counters::instance()"
+    """Return the statement that counts what a call has sent by ranks; empty: the program doesn't say which bytes go to
+    whom.
+    """
     request = "*request, " if "lasting" in kind else ""
     if kind == "one-sided":
-        return f"{counters}.one_sided()"
+        return "call.one_sided()"
     if kind in TO_SEVERAL:
         blocks = list(_side(prototype, "send"))
         if "exchange" in kind:  # in place, the arguments of the sending side mean nothing
             other = _side(prototype, "recv")
             blocks = [f"sendbuf == MPI_IN_PLACE ? {b} : {a}" for a, b in zip(blocks, other, strict=True)]
-        return f"{counters}.{TO_SEVERAL[kind]}({request}comm, matrix::Blocks({', '.join(blocks)}))"
+        return f"call.{TO_SEVERAL[kind]}({request}comm, Blocks({', '.join(blocks)}))"
     if kind not in ("message", "lasting"):
         return ""
     count, datatype = _message(prototype)
     arguments = f"{request}comm, {_first(prototype, 'dest', 'dst')}, {count}, {datatype}"
-    return f"{counters}.{'keep' if request else 'sent'}({arguments})"
+    return f"call.{'keeps' if request else 'sent'}({arguments})"
 
 
 def payload(prototype: Prototype, kind: str) -> list[str]:
@@ -134,7 +135,7 @@ def _of_side(count: str, datatype: str, kind: str) -> str:
     if kind in ("block", "scatter"):
         return f"call.bytes_of_own({count}, {datatype}, comm);" if listed else f"call.bytes({count}, {datatype});"
     if kind == "neighbours":
-        return f"call.bytes_for_neighbours({count}, {datatype}, comm);"
+        return f"call.bytes_for_neighbours(Blocks({count}, {datatype}), comm);"
     if datatype.endswith("s"):
         return f"call.bytes_of_lists({count}, {datatype}, comm);"
     several = "bytes_of_list" if listed else "bytes_for_all"

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from counted_messages import counted, payload, read_kinds
 from generate_fortran import fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
-from recorded_requests import around_requests
+from recorded_requests import Around, around_requests
 from wrappers_header import finder, forwarded, with_offers
 
 NOT_CALLS = re.compile(
@@ -131,35 +130,27 @@ def moves_data(p: Prototype, kinds: dict[str, str]) -> bool:
 SIMULATED = "smpi"
 
 
-def counting(p: Prototype, kinds: dict[str, str], code: str) -> tuple[str, str]:
-    """Return when a call's messages are counted for the matrix, which returns `code`, and how; empty: never."""
+def counting(p: Prototype, kinds: dict[str, str], code: str) -> str:
+    """Return the statement that counts what a call that returns `code` has sent to whom; empty: nothing."""
     kind = kinds.get(p.name, "")
     statement = counted(p, kind) if kind else ""
-    if not statement:
-        return "", ""
     # Who has begun to send and failed later has sent.
-    return f"{code} == MPI_SUCCESS" if kind.startswith("lasting") else f"!matrix::is_refused({code})", f"{statement};"
+    taken = f"{code} == MPI_SUCCESS" if kind.startswith("lasting") else f"!is_refused({code})"
+    return f"if (call.has_sent({taken})) {statement};" if statement else ""
 
 
-def c_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
-    """Return what stands before a call that is counted, and after it."""
-    if p.name == "MPI_Request_free":
-        return f"{GUARD}    if (counts && request) Counters::instance().forget(*request);\n", ""
-    if p.name in STARTED:
-        return around_starts(*STARTED[p.name], "code == MPI_SUCCESS", "Requests({})".format)
-    condition, statement = counting(p, kinds, "code")
-    return (GUARD, f"    if (counts && {condition}) {statement}\n") if statement else ("", "")
+def sends(p: Prototype, kinds: dict[str, str]) -> str:
+    """Return the argument of a Call that tells whether what it sends is counted also where it isn't recorded."""
+    return ", true" if counting(p, kinds, "") or around_requests(p, False, kinds).always else ""
 
 
-GUARD = "    const matrix::Outermost counts(__builtin_return_address(0), __builtin_frame_address(0));\n"
-STARTED = {"MPI_Start": ("1", "request"), "MPI_Startall": ("count", "array_of_requests")}
-"""How many requests a call starts, and which."""
-
-
-def around_starts(count: str, requests: str, good: str, listed: Callable[[str], str]) -> tuple[str, str]:
-    """Return what stands before a call that starts requests, which may give them other handles, and after it."""
-    before = f"{GUARD}    const matrix::Starting starting(bool(counts), {count}, {listed(requests)});\n"
-    return before, f"    if ({good}) starting.ended({listed(requests)});\n"
+def placed(requests: Around) -> tuple[str, list[str], str]:
+    """Return where a call's requests are followed: before it, there where it is recorded, and behind it."""
+    after = " ".join(requests.after)
+    if requests.always:
+        first = "".join(f"        if (call.counts()) {{ {line} }}\n" for line in requests.before)
+        return first, [], f"        if (call.counts()) {{ {after} }}\n"
+    return "", list(requests.before), f"        if (call) {{ {after} }}\n" if after else ""
 
 
 def wrapper(p: Prototype, number: int, abi: str, kinds: dict[str, str]) -> str:
@@ -180,12 +171,13 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
         for i, q in enumerate(p.parameters)
     )
     before, after = around(p)
-    # What is simulated has no matrix.
-    count_before, count_after = c_counting(p, kinds) if abi != SIMULATED else ("", "")
     requests = around_requests(p, False, kinds)
-    inside = [*described(p, kinds), *requests.before, *([requests.substitute] if requests.substitute else [])]
+    first, at_begin, at_end = placed(requests)
+    inside = [*described(p, kinds), *at_begin, *([requests.substitute] if requests.substitute else [])]
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
+    done = at_end or ENDING.get(p.name, "")
+    if counting_it := counting(p, kinds, "code"):
+        done += f"        {counting_it}\n"
     if moves_data(p, kinds):
         done = f"        if (call && code != MPI_SUCCESS) [[unlikely]] call.failed(code);\n{done}"
     return f"""\
@@ -197,20 +189,19 @@ int entry_{p.name}({words}) {{
     using namespace palmette;
     using namespace palmette::record;
     using interpose::argument;
-    using matrix::Counters;
     if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         static constinit interpose::PassOn pass_on{{"{p.name}"}};
         return {forwarded(p)};
     }}
-{typed}{count_before}{before}    int code = MPI_SUCCESS;
+{typed}{before}    int code = MPI_SUCCESS;
     {{
-        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
-        if (call) {{
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, kinds)});
+{first}        if (call) {{
 {lines}            call.begin();
         }}
         code = next::{p.name}({p.arguments});
 {done}    }}
-{count_after}{after}    return code;
+{after}    return code;
 }}
 """
 
@@ -228,7 +219,7 @@ def fortran_argument(kind: str, word: str) -> str:
     if kind in ("const MPI_Count*", "const MPI_Aint*"):
         return f"reinterpret_cast<{kind}>({word})"
     if kind.startswith("const MPI_Datatype"):
-        return f"palmette::matrix::FortranTypes(reinterpret_cast<const MPI_Fint*>({word}))"
+        return f"palmette::record::FortranTypes(reinterpret_cast<const MPI_Fint*>({word}))"
     if kind == "MPI_Message*":
         return f"palmette::record::FortranMessage(reinterpret_cast<const MPI_Fint*>({word}))"
     if kind == "MPI_Request*":
@@ -238,26 +229,15 @@ def fortran_argument(kind: str, word: str) -> str:
     return f"PMPI_{FORTRAN_HANDLES[kind]}_f2c({value})" if kind in FORTRAN_HANDLES else value
 
 
-def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
-    """Return `c_counting` for Fortran's arguments, which are converted after the call where it counts.
+def fortran_counting(p: Prototype, kinds: dict[str, str]) -> str:
+    """Return `counting` for Fortran's arguments.
 
-    Each where it is used: in place, there may be nothing behind the list of sending types.
+    Each is converted where it is used, after the call: in place, there may be nothing behind the list of sending types.
     """
-    if p.name == "MPI_Request_free":  # its handle is gone afterwards
-        request = fortran_argument("MPI_Request*", "w0")
-        return f"{GUARD}    if (counts) Counters::instance().forget({request}[0]);\n", ""
-    if p.name in STARTED:
-        words = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
-        count, requests = STARTED[p.name]
-        good = f"code_of(w{len(p.parameters)}) == MPI_SUCCESS"
-        return around_starts(words.get(count, count), words[requests], good, str)
-    condition, statement = counting(p, kinds, f"code_of(w{len(p.parameters)})")
-    if not statement:
-        return "", ""
+    statement = counting(p, kinds, f"code_of(w{len(p.parameters)})")
     statement = re.sub(r"\*(request)\b", r"\1[0]", statement)
     converted = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
-    statement = re.sub(rf"\b(?:{'|'.join(converted)})\b", lambda found: converted[found[0]], statement)
-    return GUARD, f"    if (counts && {condition}) {statement}\n"
+    return re.sub(rf"\b(?:{'|'.join(converted)})\b", lambda found: converted[found[0]], statement) if statement else ""
 
 
 def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str]) -> str:
@@ -268,7 +248,8 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
     passed = ", ".join(f"w{i}" for i in range(count))
     starts = p.name in ("MPI_Init", "MPI_Init_thread")
     requests = around_requests(p, True, kinds)
-    inside = [] if starts else [*described(p, kinds), *requests.before]
+    first, at_begin, at_end = placed(requests)
+    inside = [] if starts else [*described(p, kinds), *at_begin]
     used = " ".join(inside)
     typed = late = ""
     for i, q in enumerate(p.parameters):
@@ -281,11 +262,12 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
         value = fortran_argument(q.type, f"w{i}")
         typed += f"            const auto {q.name} = {value};\n"
     lines = "".join(f"            {line}\n" for line in inside)
-    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ENDING.get(p.name, "")
+    done = at_end or ENDING.get(p.name, "")
     if moves_data(p, kinds):
         done = f"        if (call && !succeeded(ierror)) [[unlikely]] call.failed(code_of(ierror));\n{done}"
     done = done.replace("ierror", f"w{len(p.parameters)}")
-    count_before, count_after = fortran_counting(p, kinds)
+    if counting_it := fortran_counting(p, kinds):
+        done += f"        {counting_it}\n"
     hook = HOOKS.get(p.name)
     before = after = ""
     error = "w0" if p.name == "MPI_Init" else "w2" if p.name == "MPI_Init_thread" else ""
@@ -326,20 +308,19 @@ extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __a
 void entry_{name}({words}) {{
     using namespace palmette;
     using namespace palmette::record;
-    using matrix::Counters;
     static constinit palmette::interpose::PassOn pass_on{{"{name}"}};
     if (!palmette::mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         pass_on({passed});
         return;
     }}
-{late}{count_before}{before}    {{
-        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
-        if (call) {{
+{late}{before}    {{
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, kinds)});
+{first}        if (call) {{
 {typed}{lines}            call.begin();
         }}
         pass_on({passed});
 {done}    }}
-{count_after}{after}}}
+{after}}}
 """
 
 

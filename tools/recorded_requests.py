@@ -26,6 +26,8 @@ class Around:
     after: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """Parameters that `after` reads, of which the call may change what they point at."""
+    always: bool = False
+    """Also where the call isn't recorded: what persistent requests send is counted all the same."""
 
 
 def _first_of(p: Prototype, kind: str) -> str:
@@ -87,12 +89,12 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         starts = f"call.starts({count}, {requests}({listed}));"
         started = f"call.started({good} ? {count} : 0, {requests}({listed}));"
-        return Around(before=(starts,), after=("call.returned();", started), names=(listed, "count"))
+        return Around(before=(starts,), after=("call.returned();", started), always=True, names=(listed, "count"))
     if p.name == "MPI_Request_free":
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         return Around(
             before=(f"if (request) call.frees({requests}(request)[0]);",),
-            after=("call.returned();", f"call.freed({good});"), names=("request",),
+            after=("call.returned();", f"call.freed({good});"), always=True, names=("request",),
         )  # fmt: skip
     if p.name == "MPI_Cancel":
         return Around(before=(f"if (request) call.cancels({requests}(request)[0]);",), names=("request",))
@@ -107,7 +109,7 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
     if FILLS_STATUS.fullmatch(p.name) and "status" in types:
         substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
         flag = " && *flag" if "flag" in types else ""
-        good = f"matrix::has_received({'code_of(ierror)' if fortran else 'code'}){flag}"
+        good = f"has_received({'code_of(ierror)' if fortran else 'code'}){flag}"
         then: tuple[str, ...] = ("call.returned();", f"if ({good}) call.from({filled}(status));")
         reads: tuple[str, ...] = ("status", "flag") if flag else ("status",)
         if "probe" in p.name and "message" in types:

@@ -33,6 +33,7 @@ from palmette.record.page.write import render
 from palmette.record.reading import RecordError, read_job
 from palmette.record.remedies import remedies_of, with_remedies
 from palmette.record.sampled import contexts_of
+from palmette.record.sent import matrix_of
 from palmette.record.view import PARTS, document, links_of
 from palmette.record.what_if import Expected, Wanted, auto_placement, with_changes, with_costs
 from palmette.run.choices import KEPT_TOPOLOGY
@@ -189,14 +190,10 @@ class Trace:
     @cached_property
     def matrix(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Messages and bytes, [sender, receiver], of ranks or, where there are more than `detail.rows`, of groups of
-        them: the program's own messages and those of collectives that palmette served.
+        them: the program's own messages and those of collectives that palmette served, in the whole run.
         """
-        view = self.analysis.view
-        messages, sizes = (
-            np.frombuffer(raw, np.float64).reshape(view.rows, view.rows).copy()
-            for raw in (view.matrix_messages, view.matrix_bytes)
-        )
-        return messages, sizes
+        found = matrix_of(self.job, self._detail.rows)
+        return (found.messages, found.bytes) if found else (np.zeros((0, 0)), np.zeros((0, 0)))
 
     # What it would take otherwise.
 

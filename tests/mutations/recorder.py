@@ -1,6 +1,6 @@
 """Faults that are planted in the recorder's accounting, to try whether random programs find them (test_oracle.py).
 
-    python recorder.py SOURCE DIRECTORY     copies SOURCE/record and matrix, with all faults in it, below DIRECTORY
+    python recorder.py SOURCE DIRECTORY     copies SOURCE/record, with all faults in it, below DIRECTORY
 
 Each is switched on by its number in ORACLE_MUTATION; nothing of it is in what is installed. A fault is a text of one
 file and what stands in its place, where @ is whether it is switched on.
@@ -15,7 +15,7 @@ from pathlib import Path
 CALL, REQUESTS = "record/call.hpp", "record/call_requests.hpp"
 RECORDER, HEADER = "record/recorder.cpp", "record/recorder.hpp"
 COMMUNICATORS, TABLE = "record/recorder_communicators.cpp", "record/requests.hpp"
-COUNTERS, BLOCKS, CONTROL = "matrix/counters.cpp", "matrix/blocks.cpp", "record/pcontrol.cpp"
+PEERS, PEERS_FOUND, CONTROL = "record/peers.hpp", "record/peers.cpp", "record/pcontrol.cpp"
 
 MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     # Bytes.
@@ -30,10 +30,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "for (int r = @ ? 1 : 0; r < ranks; ++r) sum += counts[r];"),
     ("one type for all", CALL, "if (counts[r] > 0) bytes(counts[r], types[r]);",
      "if (counts[r] > 0) bytes(counts[r], types[@ ? 0 : r]);"),
-    ("one neighbour", CALL, "bytes(count * static_cast<std::int64_t>(blocks->size()), type);",
-     "bytes(count * (@ ? 1 : static_cast<std::int64_t>(blocks->size())), type);"),
-    ("neighbours' blocks by their order", CALL, "for (const std::uint32_t b : *blocks) bytes(counts[b], type);",
-     "for (std::uint32_t i = 0; i < blocks->size(); ++i) bytes(counts[@ ? i : (*blocks)[i]], type);"),
+    ("one neighbour", CALL, "std::uint64_t bytes) { bytes_ += bytes; });",
+     "std::uint64_t bytes) { bytes_ = (@ ? 0 : bytes_) + bytes; });"),
     ("the other group's ranks", CALL, "if (inter && !of_local_group)", "if (inter && of_local_group == @)"),
     ("large calls' bytes", CALL, "record.bytes_and_peer = bytes << 24U | who;",
      "record.bytes_and_peer = (@ ? bytes & 0xFFFF : bytes) << 24U | who;"),
@@ -42,8 +40,8 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
      "if (!(@ && bytes == 4)) add(sum.calls, std::uint64_t{1});"),
     ("types' sizes of before", "record/wrapping.hpp", "freed_types.fetch_add(1, std::memory_order_acq_rel);",
      "if (!@) freed_types.fetch_add(1, std::memory_order_acq_rel);"),
-    ("refused calls' bytes", CALL, "if (!matrix::is_refused(code)) return;",
-     "if (!matrix::is_refused(code) || @) return;"),
+    ("refused calls' bytes", CALL, "if (!is_refused(code)) return;",
+     "if (!is_refused(code) || @) return;"),
     ("refused collectives' numbers", CALL, "if (instance_ != 0) recorder_->withdraw_instance(communicator_);",
      "if (instance_ != 0 && !@) recorder_->withdraw_instance(communicator_);"),
     # Peers and tags.
@@ -62,9 +60,10 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     ("a Sendrecv's receive", CALL, "if (receives_ && !made_)", "if (receives_ && !made_ && !@)"),
     ("a matched receive", CALL, "if (matched_ticks_ != 0 && !made_)", "if (matched_ticks_ != 0 && !made_ && !@)"),
     ("a matched message's probe", CALL, "matched_ticks_ = found->ticks;", "matched_ticks_ = @ ? now() : found->ticks;"),
-    ("freed requests", REQUESTS, "    add_request(*freed_, end_,", "    if (!@) add_request(*freed_, end_,"),
-    ("freed requests stay", REQUESTS, "recorder_->requests().remove(freed_);",
-     "if (!@) recorder_->requests().remove(freed_);"),
+    ("freed requests", REQUESTS, "if (*this) add_request(*freed_, end_,",
+     "if (*this && !@) add_request(*freed_, end_,"),
+    ("freed requests stay", REQUESTS, "counter_->requests().remove(freed_);",
+     "if (!@) counter_->requests().remove(freed_);"),
     ("cancelled receives count", CALL, "entry->cancelled.store(1, std::memory_order_relaxed);",
      "entry->cancelled.store(@ ? 0 : 1, std::memory_order_relaxed);"),
     ("a cancelled call's message", REQUESTS, "recorder_->withdraw_message(entry);",
@@ -102,19 +101,22 @@ MUTATIONS: tuple[tuple[str, str, str, str], ...] = (
     ("calls begin late", CALL, "record.begin_ticks = begin;", "record.begin_ticks = begin + (@ ? 20000000 : 0);"),
     ("switched off nothing", CONTROL, "active.store(level == 0 ? nullptr : current,",
      "active.store(level == 0 && !@ ? nullptr : current,"),
-    # The matrix.
-    ("messages of it", COUNTERS, "    if (!cell) return;\n    cell->bytes += bytes_of(count, type);",
-     "    if (!cell) return;\n    if (@ && count == 1) return;\n    cell->bytes += bytes_of(count, type);"),
-    ("ranks of its communicators", COUNTERS, "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[rank];",
-     "cell = rank == MPI_UNDEFINED ? &outside_ : &by_world_rank_[@ ? dest : rank];"),
-       ("its blocks by neighbours",
-     COUNTERS, "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        ++block;",
-     "        if (cell) out.emplace_back(cell, blocks.bytes(block));\n        if (cell || !@) ++block;"),
-    ("its own blocks", COUNTERS, "rank == own_rank_ ? 0 : blocks.bytes(i);",
-     "rank == own_rank_ && !@ ? 0 : blocks.bytes(i);"),
-    ("its starts", COUNTERS, "    add(found->second);", "    if (!@) add(found->second);"),
-    ("its persistent requests stay", COUNTERS, "    persistent_.erase(request);",
-     "    if (!@) persistent_.erase(request);"),
+    # Who has sent to whom.
+    ("messages of one element", CALL, "        counter_->add_sent(*to, trace::SentBy::messages, bytes);",
+     "        if (!(@ && count == 1)) counter_->add_sent(*to, trace::SentBy::messages, bytes);"),
+    ("ranks of those who are sent to", PEERS_FOUND, "return dest < size ? entry = of_world(rank) : nullptr;",
+     "return dest < size ? entry = of_world(@ && rank >= 0 ? dest : rank) : nullptr;"),
+    ("blocks by neighbours", PEERS, "if (to) use(*to, blocks.bytes(block));\n            ++block;",
+     "if (to) use(*to, blocks.bytes(block));\n            if (to || !@) ++block;"),
+    ("its own blocks", PEERS_FOUND, "rank == own_rank_ ? nullptr : of_world(rank)",
+     "rank == own_rank_ && !@ ? nullptr : of_world(rank)"),
+    ("starts", REQUESTS, "if (const Sending* const sending = counter_->requests().sending(entry))",
+     "if (const Sending* const sending = @ ? nullptr : counter_->requests().sending(entry))"),
+    ("what freed requests sent", REQUESTS,
+     "if (persistent) recorder_->requests().keep_sending(entry, std::move(sending_));",
+     "if (persistent && (sending_ || !@)) recorder_->requests().keep_sending(entry, std::move(sending_));"),
+    ("messages while it is switched off", CALL, "if (sends) count_only(return_address, frame);",
+     "if (sends && !@) count_only(return_address, frame);"),
 )  # fmt: skip
 """Name, file below src/palmette, text, its fault."""
 
@@ -144,8 +146,7 @@ def planted(texts: dict[str, str]) -> dict[str, str]:
 
 def main(source: Path, directory: Path) -> None:
     """Write the copy."""
-    for folder in ("record", "matrix"):
-        shutil.copytree(source / folder, directory / "palmette" / folder, dirs_exist_ok=True)
+    shutil.copytree(source / "record", directory / "palmette" / "record", dirs_exist_ok=True)
     files = {file for _, file, _, _ in MUTATIONS}
     for file, text in planted({one: (source / one).read_text(encoding="utf-8") for one in files}).items():
         (directory / "palmette" / file).write_text(f'#include "oracle_mutation.hpp"\n{text}', encoding="utf-8")

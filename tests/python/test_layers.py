@@ -30,11 +30,10 @@ ORDER = (
     "mpi",
     "runtime",
     "interpose",
-    "matrix",
     "record",
 )
 """From the bottom up: a layer may include itself and what stands before it."""
-WITH_MPI = ("mpi", "runtime", "interpose", "matrix", "record")
+WITH_MPI = ("mpi", "runtime", "interpose", "record")
 BINDINGS_TOP = "select"
 
 CPP_ROOMS = {

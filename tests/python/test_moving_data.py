@@ -25,7 +25,7 @@ def test_every_function_with_a_buffer_and_a_type_moves_data_or_is_local(mpi: str
     compiler = shutil.which("cc")
     if not (include / "mpi.h").exists() or compiler is None:
         pytest.skip(f"no header of {mpi}, or no compiler")
-    kinds = read_kinds(ROOT / "src" / "palmette" / "matrix" / "functions.txt")
+    kinds = read_kinds(ROOT / "src" / "palmette" / "mpi" / "functions.txt")
     text = preprocessed_mpi_h([compiler, f"-I{include}"])
     prototypes = declared_functions(text, functions(text))
     assert len(prototypes) > 300

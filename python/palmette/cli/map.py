@@ -29,7 +29,7 @@ from palmette.units import text_width
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
-    from palmette.map.recorded import Recorded
+    from palmette.map.traffic_file import Recorded
 
 EXAMPLE = 'palmette map --pattern stencil:8x2 --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement random:1'
 MOST_RANKS = 200_000
@@ -46,9 +46,9 @@ MOST_RANKS = 200_000
 @click.option(
     "--matrix",
     "matrix_file",
-    metavar="FILE",
-    help="Or a communication matrix: of `palmette run --matrix`, Open MPI's monitoring (PREFIX.0.prof), rows of "
-    "numbers, or JSON.",
+    metavar="DIR|FILE",
+    help="Or who sent how much to whom: a recording (`palmette run --profile DIR`), Open MPI's monitoring "
+    "(PREFIX.0.prof), rows of numbers, or JSON.",
 )
 @machine_option
 @topology_option
@@ -163,13 +163,25 @@ def _pattern(form: str, ranks: int, size: str) -> Pattern:
 
 def _traffic(matrix_file: str, ranks: int | None) -> Recorded:
     """Read the file. Raises CliError where it holds another number of ranks than `ranks`."""
-    from palmette.map.traffic_file import read_traffic
-
-    found = read_traffic(matrix_file)
+    found = _read_traffic(matrix_file)
     _check_ranks(found.pattern.ranks)
     if ranks is not None and found.pattern.ranks != ranks:
         raise CliError(f"{matrix_file} holds {found.pattern.ranks} ranks, not {ranks}; leave --ranks out")
     return found
+
+
+def _read_traffic(path: str) -> Recorded:
+    if Path(path).is_dir():
+        from palmette.record.reading import RecordError
+        from palmette.record.sent import traffic_of
+
+        try:
+            return traffic_of(Path(path))
+        except RecordError as error:
+            raise CliError(str(error)) from None
+    from palmette.map.traffic_file import read_traffic
+
+    return read_traffic(path)
 
 
 def _check_ranks(ranks: int) -> None:

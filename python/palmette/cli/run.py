@@ -50,7 +50,7 @@ def _type(option: Option) -> click.ParamType[Any] | None:
     if option.allowed:
         return click.Choice(option.allowed)
     if option.kind == "path":
-        return click.Path(dir_okay=option.parameter != "matrix")
+        return click.Path()
     return None
 
 
@@ -97,7 +97,7 @@ def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
 
     told = [
         f"--{name.replace('_', '-')}"
-        for name in ("report", "matrix", "profile", "trace", "off", "only_print", "abi")
+        for name in ("report", "profile", "trace", "off", "only_print", "abi")
         if values[name]
     ]
     if told:

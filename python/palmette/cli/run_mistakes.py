@@ -8,6 +8,10 @@ from pathlib import Path
 
 from palmette.cli.run_options import BY_WORD
 
+FORMER = {
+    "--matrix": "every recording has the matrix: palmette run --profile DIR COMMAND, then palmette map --matrix DIR",
+}
+"""Options that are gone, and what does the same."""
 LAUNCHERS = ("mpiexec", "mpirun", "srun", "prterun", "orterun", "jsrun", "aprun")
 
 
@@ -23,6 +27,8 @@ def mistake_in(words: Sequence[str]) -> str | None:
         kind = option.kind if option is not None else "flag"
         if name in ("-h", "--help"):
             return None
+        if name in FORMER:
+            return f"{name} is gone; {FORMER[name]}"
         if name == "--report":
             mistake = report_mistake(attached, []) if equals else report_mistake("", rest)
             if mistake is not None:

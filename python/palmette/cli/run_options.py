@@ -33,7 +33,6 @@ OPTIONS: tuple[Option, ...] = (
         ("--report",), "report", "report",
         "Print a page at the end: what was served and how; or write it as JSON.", "[FILE.json]",
     ),
-    Option(("--matrix",), "matrix", "path", "Write the communication matrix, for palmette map.", "FILE"),
     Option(("--profile",), "profile", "path", "Record all MPI calls, summed: for palmette top.", "DIR"),
     Option(("--trace",), "trace", "path", "The same, and the last calls of each rank one by one.", "DIR"),
     Option(

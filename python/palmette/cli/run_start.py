@@ -30,8 +30,6 @@ def start(words: Sequence[str]) -> int | None:
     values, command_line = read
     if mistake_in(words):
         return None
-    if values["matrix"] is not None and Path(values["matrix"]).is_dir():
-        return None
     try:
         execute(prepared_for(values, command_line), verbose=values["verbose"], only_print=values["only_print"])
     except RunError as error:
@@ -42,7 +40,7 @@ def start(words: Sequence[str]) -> int | None:
     return 0
 
 
-PATHS = ("topology", "table", "matrix", "profile", "trace")
+PATHS = ("topology", "table", "profile", "trace")
 
 
 def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:

@@ -1,25 +1,36 @@
-"""Communication matrices in files: dense, sparse, or recorded by a run."""
+"""Communication matrices in files: dense, sparse, or of Open MPI's monitoring."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from palmette.files import parse_json, read_text
 from palmette.map.errors import MapError
-from palmette.map.matrix import matrix_of, read_lines
+from palmette.map.matrix import read_matrix
 from palmette.map.monitoring import is_monitored, read_monitored
 from palmette.map.pattern import Pattern, pattern_of_matrix, pattern_of_messages
-from palmette.map.recorded import Recorded, is_recorded, read_recorded
 
 FORMAT = "palmette-traffic"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run sent and exchanged by ranks of MPI_COMM_WORLD, and where those ranks were."""
+
+    pattern: Pattern
+    hosts: tuple[str, ...] = ()
+    """The host of each rank; empty: not known."""
+    uncounted: tuple[str, ...] = ()
+    """Sentences on traffic that was not recorded."""
 
 
 def read_traffic(path: str | Path) -> Recorded:
     """Return the messages of a file, of whichever form it has.
 
-    By its name: JSON, or a file of Open MPI's monitoring (`monitoring.read_monitored`). By its first line: what
-    `palmette run --matrix` recorded (`recorded.read_recorded`). Else rows of numbers (`matrix.read_matrix`).
+    By its name: JSON, or a file of Open MPI's monitoring (`monitoring.read_monitored`). Else rows of numbers
+    (`matrix.read_matrix`).
 
     The JSON form is {"format": "palmette-traffic", "version": 1, "ranks": p, "messages": [[from, to, bytes], ...]}; the
     same pair may come several times. Raises MapError naming the file and the place in it.
@@ -28,10 +39,7 @@ def read_traffic(path: str | Path) -> Recorded:
         return Recorded(_read_json(path))
     if is_monitored(path):
         return Recorded(read_monitored(path))
-    lines = read_lines(path)
-    if lines and is_recorded(lines[0]):
-        return read_recorded(path, lines)
-    return Recorded(pattern_of_matrix(matrix_of(path, lines), Path(path).name))
+    return Recorded(pattern_of_matrix(read_matrix(path), Path(path).name))
 
 
 def _read_json(path: str | Path) -> Pattern:

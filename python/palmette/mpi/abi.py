@@ -99,7 +99,7 @@ def record_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
     path = folder / f"libpalmette_record_{abi}.so"
     if not path.is_file():
         raise RunError(
-            f"{path.name}, which records calls, is not built: build again, or leave --profile, --trace and --matrix out"
+            f"{path.name}, which records calls, is not built: build again, or leave --profile and --trace out"
         )
     return usable(path)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from palmette import _core
 from palmette.record.machine import Group, Limits, Seats
 from palmette.record.reading import Job
+from palmette.record.sent import own_messages, served_messages
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,14 @@ class Links:
     uncounted: int
     """Collectives whose bytes can't be told from one rank's call."""
     of_profile: bool = False
-    """Which has served collectives alone."""
+    """Which has no collectives of the MPI's own."""
 
     @property
     def counted(self) -> str:
         """What the bytes are, in a sentence."""
-        if self.of_profile:
-            return "Payload of collectives that palmette served: a profile doesn't keep the program's own messages."
         text = "Payload of messages that the program sent and of collectives that palmette served"
+        if self.of_profile:
+            return f"{text}; of a profile, collectives of the MPI itself aren't counted."
         if self.at_least > 0:
             text += f"; for collectives of the MPI itself the least that must cross a link ({self.at_least:.0%} of all)"
         if self.uncounted:
@@ -119,45 +120,26 @@ def busiest_s(files: Sequence[_core.TraceFile], seats: Seats | None) -> float:
     return longest
 
 
-def of_profile(job: Job, seats: Seats) -> tuple[Links, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the links' loads of a profile, by served collectives alone, and bytes and messages by rank and rank.
+def of_profile(job: Job, seats: Seats) -> Links | None:
+    """Return the links' loads of a profile, without the MPI's own collectives; None where nothing else was sent.
 
-    Cost: O(ranks^2 + what plans send).
+    Cost: O(levels (pairs + what plans send)).
     """
     groups = seats.groups
     first = np.cumsum([0, *(level.count for level in seats.job.levels)])
     out, into = np.zeros((len(groups), 1)), np.zeros((len(groups), 1))
-    size = seats.job.size
-    matrix, messages = np.zeros((size, size)), np.zeros((size, size))
-    members = _members(job)
-    for process in job.processes:
-        for plan in process.recorded.plans[1:]:
-            known = process.communicator(plan.communicator)
-            ranks = members.get(known.id, {}) if known else {}
-            for send in plan.sends:
-                to = ranks.get(send.peer)
-                rank = process.recorded.rank
-                if to is None or not 0 <= rank < size or not 0 <= to < size:
-                    continue
-                matrix[rank, to] += send.bytes
-                messages[rank, to] += send.messages
-                for depth in range(seats.network_levels):
-                    sender, receiver = seats.groups_of_ranks[depth][rank], seats.groups_of_ranks[depth][to]
-                    if sender != receiver:
-                        out[first[depth] + sender, 0] += send.bytes
-                        into[first[depth] + receiver, 0] += send.bytes
+    sent = (own_messages(job), served_messages(job))
+    if not any(pairs.messages.any() for pairs in sent):
+        return None
+    for pairs in sent:
+        for depth in range(seats.network_levels):
+            group_of = np.array(seats.groups_of_ranks[depth])
+            senders, receivers = group_of[pairs.source], group_of[pairs.target]
+            crosses = senders != receivers
+            np.add.at(out[:, 0], first[depth] + senders[crosses], pairs.bytes[crosses])
+            np.add.at(into[:, 0], first[depth] + receivers[crosses], pairs.bytes[crosses])
     links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
-    return Links(links, 1, 0.0, 0.0, 0, of_profile=True), matrix, messages
-
-
-def _members(job: Job) -> dict[int, dict[int, int]]:
-    """Return by communicator: rank in it -> rank in the world."""
-    found: dict[int, dict[int, int]] = {}
-    for process in job.processes:
-        for one in process.recorded.communicators[1:]:
-            if one.rank >= 0:
-                found.setdefault(one.id, {})[one.rank] = process.recorded.rank
-    return found
+    return Links(links, 1, 0.0, 0.0, 0, of_profile=True)
 
 
 def to_json(links: Links, levels: list[str], pack: Any) -> dict[str, Any]:

@@ -91,6 +91,23 @@ class Seats:
         return found
 
 
+def hosts_of(job: Job) -> tuple[Sequence[str] | None, str]:
+    """Return the host of each rank, as it ran or was pretended to; where that isn't known, why, in a sentence."""
+    kept_hosts = job.folder / KEPT_HOSTS
+    if kept_hosts.is_file():
+        try:
+            hosts = kept_hosts.read_text(encoding="utf-8", errors="replace").split()
+        except OSError as error:
+            return None, f"{kept_hosts}: {error.strerror}; links and levels are left out"
+        if len(hosts) < job.size:
+            return None, f"{kept_hosts}: {len(hosts)} hosts for {job.size} ranks; links and levels are left out"
+        return hosts[: job.size], ""
+    by_rank = {process.recorded.rank: process.host for process in job.processes}
+    if job.size == 0 or job.missing_ranks():
+        return None, "of some ranks it isn't known where they sat: load balance of levels and links are left out"
+    return [by_rank[rank] for rank in range(job.size)], ""
+
+
 def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None = None) -> tuple[Seats | None, str]:
     """Return where ranks sat, and what isn't known of it in a sentence.
 
@@ -99,19 +116,10 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
     """
     kept = job.folder / KEPT_TOPOLOGY
     path = topology or (kept if kept.is_file() else None)
-    kept_hosts = job.folder / KEPT_HOSTS
-    if hosts is None and kept_hosts.is_file():
-        try:
-            hosts = kept_hosts.read_text(encoding="utf-8", errors="replace").split()
-        except OSError as error:
-            return None, f"{kept_hosts}: {error.strerror}; links and levels are left out"
-        if len(hosts) < job.size:
-            return None, f"{kept_hosts}: {len(hosts)} hosts for {job.size} ranks; links and levels are left out"
-    by_rank = {process.recorded.rank: process.host for process in job.processes}
     if hosts is None:
-        if job.size == 0 or job.missing_ranks():
-            return None, "of some ranks it isn't known where they sat: load balance of levels and links are left out"
-        hosts = [by_rank[rank] for rank in range(job.size)]
+        hosts, why = hosts_of(job)
+        if hosts is None:
+            return None, why
     elif len(hosts) < job.size:
         raise RecordError(f"{len(hosts)} hosts for {job.size} ranks; name one for each rank")
     hosts = list(hosts)[: job.size]

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from palmette import __version__, _core
 from palmette.record import links as link_loads
 from palmette.record import sampled
@@ -24,8 +21,9 @@ from palmette.record.limits import limits_of
 from palmette.record.machine import Seats
 from palmette.record.processors import crowd_of
 from palmette.record.reading import Job
+from palmette.record.sent import matrix_of
 from palmette.record.tables import Tables, program_of
-from palmette.record.timeline import critical_path, ranks_of_rows, row_name, timeline
+from palmette.record.timeline import critical_path, timeline
 
 MOST_PATHS = 500
 """Rows of the table of call paths: the costliest."""
@@ -40,8 +38,7 @@ def links_of(job: Job, seats: Seats | None, findings: Findings | None) -> link_l
         return None
     if findings:
         return link_loads.of_trace(findings.view, seats)
-    served = any(len(process.recorded.plans) > 1 for process in job.processes)
-    return link_loads.of_profile(job, seats)[0] if served else None
+    return link_loads.of_profile(job, seats)
 
 
 def document(
@@ -76,6 +73,7 @@ def document(
         found["timeline"]["critical"] = critical_path(findings, known.stretches) if findings and known else None
     levels = seats.levels[: seats.network_levels] if seats else []
     found["links"] = link_loads.to_json(links, levels, packed) if links else None
+    found["matrix"] = _matrix(job)
     found |= {
         "functions": tables.functions.names, "places": tables.places.names, "flame": tables.flame(),
         "sizes": tables.sizes(), "durations": tables.durations(), "recorded": _recorded(job, findings),
@@ -84,7 +82,7 @@ def document(
 
 
 def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
-    view, waits, rates = findings.view, findings.view.waits, findings.efficiencies
+    waits, rates = findings.view.waits, findings.efficiencies
     split: dict[str, float] = defaultdict(float, waiting_s=0.0)
     paths: dict[tuple[int, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     ranks: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -125,7 +123,7 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
             rates.parallel, rates.load_balance, rates.communication, findings.balance
         ) if rates.time_s > 0 and rates.longest_useful_s > 0 else None,
         "split": {"computing_s": sum(waits.useful_s), **{name: split.get(name) for name in PARTS}},
-        "timeline": timeline(findings, tables), "paths": rows, "matrix": _matrix_of_trace(view),
+        "timeline": timeline(findings, tables), "paths": rows,
     }  # fmt: skip
 
 
@@ -169,20 +167,11 @@ def efficiencies_to_json(
     }  # fmt: skip
 
 
-def _matrix_of_trace(view: _core.TraceView) -> dict[str, Any] | None:
-    whole = view.served_bytes + view.sent_bytes
-    bytes_of = np.frombuffer(view.matrix_bytes, np.float64)
-    messages = np.frombuffer(view.matrix_messages, np.float64)
-    if not messages.any():
-        return None
-    counted = "The program's own messages"
-    if view.served_bytes > 0:
-        counted += f", and what collectives that palmette served sent ({view.served_bytes / max(whole, 1):.0%} of all)"
-    if view.unserved:
-        counted += "; how collectives of the MPI itself travel isn't known"
-    return {
-        "rows": view.rows, "names": [row_name(ranks) for ranks in ranks_of_rows(view)], "bytes": packed(bytes_of, "f4"),
-        "messages": packed(messages, "f4"), "total_bytes": whole, "counted": counted + ".",
+def _matrix(job: Job) -> dict[str, Any] | None:
+    found = matrix_of(job, MOST_ROWS)
+    return None if found is None else {
+        "rows": len(found.names), "names": found.names, "bytes": packed(found.bytes, "f4"),
+        "messages": packed(found.messages, "f4"), "total_bytes": float(found.bytes.sum()), "counted": found.counted,
     }  # fmt: skip
 
 
@@ -210,9 +199,6 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
         for (function, place), sums in sorted(tables.rows.items(), key=lambda item: -item[1].seconds)[:MOST_PATHS]
         if tables.functions.names[function] not in ENDS
     ]  # fmt: skip
-    matrix = None
-    if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
-        matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
     crowd = crowd_of(job)
     return {
         "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [],
@@ -221,23 +207,10 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
             *limits_of((process.recorded for process in job.processes), sums=True, communicators=False),
             *tables.notes, *job.notes(),
         ],
-        "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
+        "efficiencies": efficiencies, "timeline": None, "paths": rows,
         "split": {
             "computing_s": sum(useful_s.values()), **dict.fromkeys(PARTS), "other_s": sum(in_mpi.values()),
         },
-    }  # fmt: skip
-
-
-def _matrix_of_profile(bytes_of: NDArray[np.float64], messages: NDArray[np.float64]) -> dict[str, Any]:
-    each = -(-len(bytes_of) // MOST_ROWS)
-    edges = np.arange(0, len(bytes_of), each)
-    coarse = [np.add.reduceat(np.add.reduceat(one, edges, axis=0), edges, axis=1) for one in (bytes_of, messages)]
-    return {
-        "rows": len(edges),
-        "names": [row_name(range(first, min(first + each, len(bytes_of)))) for first in edges.tolist()],
-        "bytes": packed(coarse[0], "f4"), "messages": packed(coarse[1], "f4"),
-        "total_bytes": float(bytes_of.sum()),
-        "counted": "What collectives that palmette served sent; a profile doesn't keep the program's own messages.",
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.map.methods import Mapped, map_on_job
-from palmette.map.pattern import Pattern, pattern_of_messages
+from palmette.map.pattern import pattern_of_messages
 from palmette.record.causes import missing_dependency
 from palmette.record.exchanges import Exchanges
 from palmette.record.findings import trace_files
@@ -23,6 +23,7 @@ from palmette.record.functions import ENDS
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, groups_of_ranks, is_exchange, mean_block, plain_collective
 from palmette.record.reading import Job, RecordError
+from palmette.record.sent import matrix_of
 from palmette.record.sums import place_of
 from palmette.record.symbols import Resolver, frames_of
 
@@ -135,25 +136,15 @@ def auto_placement(job: Job, seats: Seats) -> Mapped:
     """
     if job.size > MOST_PLACED:
         raise RecordError(f"placements are looked for up to {MOST_PLACED:,} ranks, not {job.size:,}; name one")
-    try:
-        view = _core.view_trace(trace_files(job), [], job.size, 1, 0, 0, 1, None)
-    except _core.Error as error:
-        raise RecordError(str(error)) from None
-    if view.rows < job.size:
-        raise RecordError(f"only {view.rows} of {job.size} ranks are recorded: where they'd best be isn't known")
-    sent = np.frombuffer(view.matrix_bytes, np.float64).reshape(view.rows, view.rows)
-    row_of = {view.waits.ranks[process]: row for process, row in enumerate(view.row_of)}
-    order = [row_of[rank] for rank in range(job.size)]
-    sent = sent[np.ix_(order, order)]
-    if not sent.any():
+    if missing := job.missing_ranks():
+        there = job.size - len(missing)
+        raise RecordError(f"only {there} of {job.size} ranks are recorded: where they'd best be isn't known")
+    found = matrix_of(job, job.size)
+    if found is None or not found.bytes.any():
         raise RecordError("no message is recorded whose ends are known: no placement is better than another")
-    return map_on_job(seats.job, _pattern(sent), "auto")
-
-
-def _pattern(sent: NDArray[np.float64]) -> Pattern:
-    return pattern_of_messages(
-        "recorded", len(sent), [(int(a), int(b), float(sent[a, b])) for a, b in zip(*sent.nonzero(), strict=True)]
-    )
+    sent = found.bytes
+    rows = [(int(a), int(b), float(sent[a, b])) for a, b in zip(*sent.nonzero(), strict=True)]
+    return map_on_job(seats.job, pattern_of_messages("recorded", job.size, rows), "auto")
 
 
 def _check(found: _core.TraceWhatIf | _core.TraceCauses) -> None:

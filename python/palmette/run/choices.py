@@ -16,16 +16,14 @@ from palmette.run.folders import holds_calls, speaks_for_node, trouble_of_rank, 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
 
-WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_TRACE")
+WRITTEN = ("PALMETTE_REPORT", "PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Settings that name a file which the run writes."""
 RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
-"""Folders that MPI calls are recorded in."""
+"""Folders that MPI calls are recorded in; the library that does so is preloaded for them alone."""
 KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
 """Beside the recording: the cluster, and where ranks are pretended to run."""
 KEPT_PROCESSORS = "processors"
 """Beside it, too: which machine the job was started on (its boot id), and how many processors it may use there."""
-RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
-"""The settings for which the library that records is preloaded."""
 
 
 class Choices(NamedTuple):
@@ -41,7 +39,6 @@ class Choices(NamedTuple):
     force: Mapping[str, str] = MappingProxyType({})
     off: bool = False
     verbose: int = 0
-    matrix: Path | None = None
     profile: Path | None = None
     trace: Path | None = None
     reorder: str | None = None
@@ -67,8 +64,6 @@ def variables(
         result["PALMETTE_TABLE"] = str(choices.table)
     if choices.report is not None:
         result["PALMETTE_REPORT"] = choices.report
-    if choices.matrix is not None:
-        result["PALMETTE_MATRIX"] = str(choices.matrix)
     if choices.profile is not None:
         result["PALMETTE_PROFILE"] = str(choices.profile)
     if choices.trace is not None:

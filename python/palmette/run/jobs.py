@@ -7,7 +7,7 @@ from pathlib import Path
 
 from palmette.mpi.abi import ABIS, SONAMES, Abi, Evidence, abis_of_launcher, built
 from palmette.mpi.launch import LauncherKind
-from palmette.run.choices import RECORDERS
+from palmette.run.choices import RECORDED
 
 # Set in each rank by Open MPI's launchers, and by MPICH's and Intel's hydra. Slurm sets PMI_RANK for all MPIs, but none
 # of these. Modules' variables (I_MPI_ROOT, MPI_HOME) and the mpiexec of PATH are no evidence: a script may load other
@@ -21,11 +21,11 @@ _RANKS: tuple[tuple[str, LauncherKind], ...] = (
 def undecided(program: str, kind: LauncherKind | None, environment: Mapping[str, str], libraries: Path) -> Evidence:
     """Return the ABIs that a program may have which names no MPI, started by a launcher of that kind or by none.
 
-    With one of RECORDERS in `environment` only those whose calls can be recorded. Raises RunError when no preload
+    With one of RECORDED in `environment` only those whose calls can be recorded. Raises RunError when no preload
     library is built for any of them.
     """
     abis, why = _possible(kind, environment)
-    found = built(abis, libraries, recorder=any(environment.get(name) for name in RECORDERS))
+    found = built(abis, libraries, recorder=any(environment.get(name) for name in RECORDED))
     if len(found) == 1:
         return Evidence(found, f"{program} names no MPI{why}: the preload for {SONAMES[found[0]]} is given")
     listed = f"{', '.join(SONAMES[abi] for abi in found[:-1])} and {SONAMES[found[-1]]}"

@@ -24,7 +24,7 @@ from palmette.mpi.errors import RunError
 from palmette.mpi.installed import is_temporary
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
-from palmette.run.choices import RECORDERS
+from palmette.run.choices import RECORDED
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions, MisplacedError
@@ -132,7 +132,7 @@ class _Found(NamedTuple):
 def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
     """Return our libraries for these ABIs: those that record calls or count messages see the program's own first."""
     preloads = tuple(preload_library(abi, libraries) for abi in abis)
-    records = any(variables.get(name) for name in RECORDERS)
+    records = any(variables.get(name) for name in RECORDED)
     recording = tuple(record_library(abi, libraries) for abi in abis) if records else ()
     return (*recording, *preloads)
 

@@ -14,7 +14,7 @@ from palmette.mpi.install import Installation
 from palmette.mpi.libraries import needed_libraries
 from palmette.mpi.program import find_program
 from palmette.run import Choices, prepare, variables
-from palmette.run.choices import RECORDED, RECORDERS, keep_machine
+from palmette.run.choices import RECORDED, keep_machine
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import is_ours, with_preload
 
@@ -40,7 +40,7 @@ def served(
     result = dict(given)
     warnings: list[str] = []
     # An enclosing `palmette run --trace` has made its folder already.
-    recorders = {name: environment[name] for name in RECORDERS if environment.get(name)}
+    recorders = {name: environment[name] for name in RECORDED if environment.get(name)}
     try:
         prepared = prepare([str(mpi.mpiexec), "-n", str(ranks), *argv], recorders, environment)
         abi = prepared.evidence.abi

@@ -114,6 +114,18 @@ void register_trace(nb::module_& m) {
         .def_ro("seconds", &PlanInfo::seconds, "In these calls.")
         .def_ro("sends", &PlanInfo::sends, "Of this rank, in all calls that have ended.");
 
+    nb::class_<trace::PeerInfo>(m, "RecordedPeer",
+                                "What a process itself has sent to one rank of MPI_COMM_WORLD, in the whole run.")
+        .def_ro("rank", &trace::PeerInfo::rank,
+                "-1: processes outside of MPI_COMM_WORLD; -2: others, for which there was no entry.")
+        .def_ro("messages", &trace::PeerInfo::messages, "Point to point.")
+        .def_ro("message_bytes", &trace::PeerInfo::message_bytes)
+        .def_ro("neighbour_blocks", &trace::PeerInfo::neighbour_blocks, "Of collectives over neighbours.")
+        .def_ro("neighbour_bytes", &trace::PeerInfo::neighbour_bytes)
+        .def_ro("exchange_blocks", &trace::PeerInfo::exchange_blocks,
+                "Of all-to-alls, those with bytes; of MPI_Alltoall on communicators of fewer ranks alone.")
+        .def_ro("exchange_bytes", &trace::PeerInfo::exchange_bytes);
+
     nb::class_<CallInfo>(m, "RecordedCall", "One call that has ended, or one request from start to completion.")
         .def_ro("begin_real_ns", &CallInfo::begin_real_ns,
                 "Of the node's time: CLOCK_REALTIME, unless it was set in the run.")
@@ -225,6 +237,9 @@ void register_trace(nb::module_& m) {
         .def_ro("synced", &ProcessInfo::synced, "In MPI_Init and MPI_Finalize, as far as that was possible.")
         .def_ro("outstanding", &ProcessInfo::outstanding)
         .def_ro("plans", &ProcessInfo::plans, "[0] is unused.")
+        .def_ro("peers", &ProcessInfo::peers, "Those that something was sent to.")
+        .def_ro("one_sided", &ProcessInfo::one_sided, "Calls of MPI_Put and the like, whose bytes no peer has.")
+        .def_ro("uncounted", &ProcessInfo::uncounted, "Persistent requests whose messages no peer has.")
         .def_ro("communicators", &ProcessInfo::communicators)
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")

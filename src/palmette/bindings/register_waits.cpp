@@ -166,14 +166,6 @@ void register_view(nb::module_& m) {
             "bytes.")
         .def_prop_ro("messages_in_all", [](const TraceView& self) { return self.overview.messages_in_all; })
         .def_prop_ro(
-            "matrix_bytes", [](const TraceView& self) { return raw(self.overview.matrix_bytes); },
-            "float64 by row of the sender and of the receiver.")
-        .def_prop_ro("matrix_messages", [](const TraceView& self) { return raw(self.overview.matrix_messages); })
-        .def_prop_ro(
-            "served_bytes", [](const TraceView& self) { return self.overview.served_bytes; }, "Sent by plans.")
-        .def_prop_ro(
-            "sent_bytes", [](const TraceView& self) { return self.overview.sent_bytes; }, "By the program's own sends.")
-        .def_prop_ro(
             "link_out", [](const TraceView& self) { return raw(self.overview.link_out); },
             "float64 by level, group and bin: bytes that leave a group.")
         .def_prop_ro("link_in", [](const TraceView& self) { return raw(self.overview.link_in); });

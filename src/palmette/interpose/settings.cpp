@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -207,15 +206,6 @@ void complain_of_files(Settings& settings) {
             complain(settings, base::cat(setting->name,
                                          " is set and the library that records isn't preloaded; start the "
                                          "job with `palmette run --profile DIR` or `--trace DIR`"));
-    const std::string matrix = value_of(settings::matrix);
-    if (matrix.empty()) return;
-    const std::filesystem::path folder = std::filesystem::path(matrix).parent_path();
-    if (!folder.empty() && access(folder.c_str(), W_OK) != 0)
-        complain(settings, base::cat("PALMETTE_MATRIX=", matrix, ": no file can be written there; make the folder"));
-    if (!dlsym(RTLD_DEFAULT, "palmette_counts_messages"))
-        complain(settings,
-                 "PALMETTE_MATRIX is set and the library that counts messages isn't preloaded; start the job "
-                 "with `palmette run --matrix FILE`");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // One call of the program's, as a generated wrapper records it.
 #pragma once
 
-#include "palmette/matrix/blocks.hpp"
+#include "palmette/record/blocks.hpp"
 #include "palmette/record/recorder.hpp"
 #include "palmette/runtime/data/plausible_handle.hpp"
 
@@ -10,9 +10,14 @@ namespace palmette::record {
 /// One call of the program's, from before what comes next is called until after it has returned.
 class Call {
   public:
-    Call(std::uint16_t function, const void* return_address, const void* frame) {
+    /// `sends`: of a function by which the program sends, or starts or frees requests that do so. What it has sent is
+    /// counted even where the call isn't recorded.
+    Call(std::uint16_t function, const void* return_address, const void* frame, bool sends = false) {
         Recorder* const current = active.load(std::memory_order_acquire);
-        if (!current) return;
+        if (!current) {
+            if (sends) count_only(return_address, frame);
+            return;
+        }
         ThreadState* thread = thread_state;
         if (!thread || thread->owner != current) [[unlikely]]
             thread = current->join_thread();
@@ -20,9 +25,11 @@ class Call {
         place_ = thread->calls.begin(
             return_address, frame, [&](std::uint32_t slot) { end_left(*current, *current->state_at(*thread, slot)); });
         if (!place_) [[unlikely]] {
-            current->count_nested(*thread, return_address);
+            if (current->meet_nested(*thread, return_address, true) && sends) count_nested(*current, *thread);
             return;
         }
+        thread->counts_sent = sends;
+        if (sends) counter_ = current;
         if (place_.slot != 0) [[unlikely]]
             thread = current->state_at(*thread, place_.slot);
         first_->serving = thread_ = thread;
@@ -93,22 +100,10 @@ class Call {
             if (counts[r] > 0) bytes(counts[r], types[r]);
     }
     /// The same, a block for each neighbour that there is: alike, or from lists.
-    void bytes_for_neighbours(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
-        if (const auto* const blocks = blocks_to_neighbours(comm))
-            bytes(count * static_cast<std::int64_t>(blocks->size()), type);
-    }
-    template <class Count>
-    void bytes_for_neighbours(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
-        const auto* const blocks = blocks_to_neighbours(comm);
-        if (blocks && counts)
-            for (const std::uint32_t b : *blocks) bytes(counts[b], type);
-    }
-    template <class Count, class Types>
-    void bytes_for_neighbours(const Count* counts, const Types& types, MPI_Comm comm) {
-        const auto* const blocks = blocks_to_neighbours(comm);
-        if (blocks && counts)
-            for (const std::uint32_t b : *blocks)
-                if (counts[b] > 0) bytes(counts[b], types[b]);
+    void bytes_for_neighbours(const Blocks& blocks, MPI_Comm comm) {
+        if (is_known(comm))
+            recorder_->peers().for_neighbours(comm, blocks,
+                                              [&](const trace::PeerEntry&, std::uint64_t bytes) { bytes_ += bytes; });
     }
     /// Peer of a message, or root of a collective.
     void with(int peer, int tag) {
@@ -173,7 +168,7 @@ class Call {
     }
     /// The call returns an error: what the MPI didn't accept has moved nothing.
     void failed(int code) {
-        if (!matrix::is_refused(code)) return;
+        if (!is_refused(code)) return;
         if (instance_ != 0) recorder_->withdraw_instance(communicator_);
         bytes_ = instance_ = matched_ticks_ = 0;
         peer_ = nobody;
@@ -193,7 +188,41 @@ class Call {
         }
     }
     /// What follows isn't the call's time.
-    void returned() { end_ = now(); }
+    void returned() {
+        if (recorder_) end_ = now();
+    }
+
+    /// Whether what it sends is counted: of the program's own outermost calls, and of those in callbacks of calls that
+    /// send nothing.
+    bool counts() const { return counter_ != nullptr; }
+    /// The call has returned, and the MPI has taken what it sends, or not.
+    bool has_sent(bool taken) {
+        if (!counter_ || !taken || !counter_->counts_sent()) return false;
+        if (end_ == 0) returned();
+        return true;
+    }
+    /// After `has_sent`: elements for rank `dest` of the communicator.
+    void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
+        if (dest < 0) return;
+        const std::uint64_t bytes = count > 0 ? static_cast<std::uint64_t>(count * size_of(type)) : 0;
+        if (trace::PeerEntry* const to = counter_->peer(comm, dest, *thread_))
+            counter_->add_sent(*to, trace::SentBy::messages, bytes);
+    }
+    void sent_to_neighbours(MPI_Comm comm, const Blocks& blocks) {
+        counter_->peers().for_neighbours(comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) {
+            counter_->add_sent(to, trace::SentBy::neighbours, bytes);
+        });
+    }
+    void exchanged(MPI_Comm comm, const Blocks& blocks) {
+        counter_->peers().for_members(comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) {
+            counter_->add_sent(to, trace::SentBy::exchanges, bytes);
+        });
+    }
+    void one_sided() { counter_->count_one_sided(); }
+    /// The same of each start of a request that the call has made.
+    void keeps(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
+    void keeps_for_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
+    void keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     /// One of them is complete; null: nobody says whom a message was from.
     void completed(int index, const MPI_Status* status);
     /// The others aren't waited for any more, but that those are complete which are so after an error. `status_of(i)`:
@@ -216,7 +245,7 @@ class Call {
     }
     /// Nobody will complete it; one that was started goes on. Before the call, when there is a handle.
     void frees(MPI_Request request) {
-        if (request != MPI_REQUEST_NULL) freed_ = recorder_->requests().find(request, thread_->number);
+        if (request != MPI_REQUEST_NULL) freed_ = counter_->requests().find(request, thread_->number);
     }
     void freed(bool succeeded);
     /// All that is outstanding ends here, as far as anybody will know.
@@ -293,9 +322,9 @@ class Call {
     }
     /// Whether a communicator can be asked; also one that there was no entry for.
     bool is_known(MPI_Comm comm) const { return communicator_ != 0 || recorder_->knows(comm); }
-    const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm) {
-        return is_known(comm) ? recorder_->blocks_to_neighbours(comm) : nullptr;
-    }
+    void count_only(const void* return_address, const void* frame);
+    void count_nested(Recorder& current, ThreadState& thread);
+    void keep(MPI_Request request, std::unique_ptr<Sending> sending);
     void follow(std::uint32_t plan);
     void complete(trace::RequestEntry& entry, const MPI_Status* status);
     void add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer, std::int32_t tag);
@@ -303,12 +332,14 @@ class Call {
              std::uint32_t path, std::uint32_t plan, std::uint64_t bytes, std::int32_t peer, std::int32_t tag,
              std::uint64_t instance, bool is_request);
 
-    Recorder* recorder_ = nullptr;
+    Recorder* recorder_ = nullptr;   ///< null: the call isn't recorded
+    Recorder* counter_ = nullptr;    ///< null: what it sends isn't counted
     ThreadState* first_ = nullptr;   ///< the thread's first state
     ThreadState* thread_ = nullptr;  ///< that of the stack that the call is on
     base::OuterCalls::Place place_;
     std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
     MPI_Request request_{};
+    std::unique_ptr<Sending> sending_;  ///< what the request sends that it has made
     trace::RequestEntry* freed_ = nullptr;
     std::uint32_t path_ = 0, requests_ = 0;
     std::int32_t peer_ = -1, tag_ = 0;

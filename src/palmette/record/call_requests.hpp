@@ -10,6 +10,7 @@ inline void Call::follow(std::uint32_t plan) {
     trace::RequestEntry* const entry = recorder_->requests().claim(request_);
     if (!entry) [[unlikely]] {
         recorder_->count_unfollowed();
+        if (sending_) recorder_->count_uncounted();
         return;
     }
     // After it readers see that this is no other request's any more.
@@ -30,8 +31,54 @@ inline void Call::follow(std::uint32_t plan) {
     entry->cancelled.store(0, std::memory_order_relaxed);
     entry->maker = thread_->number;
     entry->made_record = static_cast<std::uint32_t>(thread_->recorded);  // that comes next
+    if (persistent) recorder_->requests().keep_sending(entry, std::move(sending_));
     recorder_->requests().publish(entry, request_);
     if (persistent) bytes_ = 0;  // the starts move them
+}
+
+inline void Call::keep(MPI_Request request, std::unique_ptr<Sending> sending) {
+    if (request == MPI_REQUEST_NULL) return;
+    if (*this) {  // it will be followed
+        sending_ = std::move(sending);
+        return;
+    }
+    trace::RequestEntry* const entry = counter_->requests().claim(request);
+    if (!entry) {
+        counter_->count_uncounted();
+        return;
+    }
+    std::atomic_thread_fence(std::memory_order_release);
+    entry->ticks.store(0, std::memory_order_relaxed);
+    entry->bytes = entry->instance = 0;
+    entry->path = entry->plan = 0;
+    entry->communicator = 0;
+    entry->peer = nobody;
+    entry->tag = 0;
+    entry->persistent = trace::Persistent::unrecorded;
+    entry->waited_by.store(0, std::memory_order_relaxed);
+    entry->cancelled.store(0, std::memory_order_relaxed);
+    entry->maker = 0;
+    counter_->requests().keep_sending(entry, std::move(sending));
+    counter_->requests().publish(entry, request);
+}
+
+inline void Call::keeps(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
+    trace::PeerEntry* const to = dest < 0 ? nullptr : counter_->peer(comm, dest, *thread_);
+    if (to) keep(request, std::make_unique<Sending>(Sending{trace::SentBy::messages, {{to, bytes_of(count, type)}}}));
+}
+
+inline void Call::keeps_for_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
+    auto sending = std::make_unique<Sending>(Sending{trace::SentBy::neighbours, {}});
+    counter_->peers().for_neighbours(
+        comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) { sending->parts.emplace_back(&to, bytes); });
+    keep(request, std::move(sending));
+}
+
+inline void Call::keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
+    auto sending = std::make_unique<Sending>(Sending{trace::SentBy::exchanges, {}});
+    counter_->peers().for_members(
+        comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) { sending->parts.emplace_back(&to, bytes); });
+    keep(request, std::move(sending));
 }
 
 inline void Call::add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer,
@@ -111,23 +158,27 @@ void Call::noticed(List list, int index, const MPI_Status* status) {
 
 template <class List>
 void Call::starts(int count, List list) {
-    if (count <= 0 || !list) return;
+    if (count <= 0 || !list || !place_) return;  // inside of another one that may wait for some
     thread_->wait_for(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) thread_->waited[i] = recorder_->requests().find(list[i], 0);
+    for (int i = 0; i < count; ++i) thread_->waited[i] = counter_->requests().find(list[i], 0);
 }
 
 template <class List>
 void Call::started(int count, List list) {
+    if (!place_) return;
     const std::size_t known = std::exchange(thread_->waited_count, 0);
     if (!list) return;
     for (int i = 0; i < count && static_cast<std::size_t>(i) < known; ++i)
         if (trace::RequestEntry* entry = thread_->waited[i]) {
-            if (!recorder_->requests().is_under(entry, list[i])) [[unlikely]]
-                entry = recorder_->requests().move(entry, list[i]);
+            if (!counter_->requests().is_under(entry, list[i])) [[unlikely]]
+                entry = counter_->requests().move(entry, list[i]);
             if (!entry) {
-                recorder_->count_unfollowed();
+                counter_->count_unfollowed();
                 continue;
             }
+            if (const Sending* const sending = counter_->requests().sending(entry))
+                for (const auto& [to, bytes] : sending->parts) counter_->add_sent(*to, sending->by, bytes);
+            if (!*this || entry->persistent == trace::Persistent::unrecorded) continue;
             entry->plan = count == 1 ? thread_->plan : 0;
             entry->cancelled.store(0, std::memory_order_relaxed);
             entry->ticks.store(begin_, std::memory_order_relaxed);
@@ -146,8 +197,8 @@ inline void Call::freed(bool succeeded) {
     }
     // What is sent arrives, and what is received takes its place among the others.
     const bool cancelled = freed_->cancelled.load(std::memory_order_relaxed) != 0;
-    add_request(*freed_, end_, cancelled ? nobody : freed_->peer, freed_->tag);
-    recorder_->requests().remove(freed_);
+    if (*this) add_request(*freed_, end_, cancelled ? nobody : freed_->peer, freed_->tag);
+    counter_->requests().remove(freed_);
 }
 
 inline void Call::ends_all() {

@@ -140,6 +140,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     if (const std::string fewer = setting("PALMETTE_FAKE_COMMUNICATORS"); !fewer.empty())  // for tests
         communicators = std::clamp(static_cast<std::uint32_t>(std::atoi(fewer.c_str())), 4U, most_communicators);
     layout.place(header.communicators, communicators, sizeof(trace::CommunicatorEntry));
+    layout.place(header.peers, PeerTable::most, sizeof(trace::PeerEntry));
 
     size_sampling(header.sampling);
     trace::SamplingHeader& sampling = header.sampling;
@@ -198,6 +199,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.sampling.threads, header.sampling.threads);
     place(section.sampling.modules, header.sampling.modules);
     place(section.sampling.texts, header.sampling.texts);
+    place(section.peers, header.peers);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
@@ -209,6 +211,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     plans_ = table<trace::PlanEntry>(section.plans);
     paths_.attach(section);
     requests_.attach(section);
+    peers_.attach(section);
     begin_node_time();
     section.node_offset_ns.store(node_offset_ns);
     const BothClocks first = read_both_clocks();
@@ -270,6 +273,7 @@ void Recorder::know_world() {
     requests_.set_concurrent(concurrent_);
     section_->rank.store(rank, std::memory_order_release);
     section_->size.store(size, std::memory_order_release);
+    peers_.know_world();
     const std::lock_guard lock(mutex_);
     has_world_ = true;
     add_communicator(MPI_COMM_WORLD, 1);
@@ -421,32 +425,13 @@ void Recorder::leave_thread(ThreadState& thread) {
     if (!kept) delete &thread;
 }
 
-void Call::end_left(Recorder& current, ThreadState& thread) {
-    if (!thread.entry) return;
-    for (std::size_t i = 0; i < thread.waited_count; ++i)
-        if (thread.waited[i]) thread.waited[i]->waited_by.store(0, std::memory_order_relaxed);
-    thread.waited_count = 0;
-    trace::OpenCall& open = thread.entry->open;
-    const std::uint64_t begun = open.ticks.load(std::memory_order_relaxed);
-    if (begun == 0) return;
-    const std::uint16_t function = open.function.load(std::memory_order_relaxed);
-    // Mostly an error handler has jumped: of a call that was refused, or of a receive that got too much.
-    const bool received = function < function_count && std::strstr(function_names[function], "ecv") != nullptr;
-    Call call(current, thread);
-    call.add(begun, begun, function, open.communicator.load(std::memory_order_relaxed),
-             open.path.load(std::memory_order_relaxed), 0, received ? open.bytes.load(std::memory_order_relaxed) : 0,
-             received ? open.peer.load(std::memory_order_relaxed) : -1, open.tag.load(std::memory_order_relaxed),
-             open.instance.load(std::memory_order_relaxed), false);
-    open.ticks.store(0, std::memory_order_release);
-    current.count_left();
-}
-
-void Recorder::count_nested(ThreadState& thread, const void* return_address) {
+bool Recorder::meet_nested(ThreadState& thread, const void* return_address, bool counted) {
     if (thread.nested_from != return_address) {
         thread.nested_from = return_address;
         thread.nested_is_programs = !is_of_mpi(base::module_path_of(reinterpret_cast<std::uintptr_t>(return_address)));
     }
-    if (thread.nested_is_programs) section_->nested_calls.fetch_add(1, std::memory_order_relaxed);
+    if (thread.nested_is_programs && counted) section_->nested_calls.fetch_add(1, std::memory_order_relaxed);
+    return thread.nested_is_programs;
 }
 
 trace::Aggregate& Recorder::coarse_aggregate(std::uint64_t key) {

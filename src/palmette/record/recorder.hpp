@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,7 @@
 #include "palmette/base/outer_calls.hpp"
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
+#include "palmette/record/peers.hpp"
 #include "palmette/record/requests.hpp"
 #include "palmette/record/sync.hpp"
 #include "palmette/trace/format.hpp"
@@ -58,6 +60,15 @@ struct ThreadState {
     MPI_Datatype last_type = MPI_DATATYPE_NULL;
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
+    bool counts_sent = false;  ///< of the first state: the call that it has begun last is one whose messages count
+    /// Whom the thread has sent to lately, by the communicator's index << 32 | rank in it.
+    struct SentTo {
+        std::uint64_t key = 0;
+        trace::PeerEntry* entry = nullptr;
+    };
+    std::array<SentTo, 64> sent_to{};
+    std::uint64_t sent_generation = 0;
+    static std::size_t slot_of(std::uint64_t key) { return (key ^ key >> 32U) % 64; }
 
     /// Of the thread that has this first state.
     base::StackWalk& walk() {
@@ -111,8 +122,9 @@ class Recorder {
     ThreadState* join_thread();
     /// The state for a call on another stack than the thread's first one.
     ThreadState* state_at(ThreadState& first, std::uint32_t slot);
-    /// A call inside of another one, of the program's (a callback) or of the MPI's own.
-    void count_nested(ThreadState& thread, const void* return_address);
+    /// A call inside of another one. Whether it is the program's (a callback's), not the MPI's own; `counted`: it is to
+    /// be told of, then.
+    bool meet_nested(ThreadState& thread, const void* return_address, bool counted);
     void count_left() { section_->left_calls.fetch_add(1, std::memory_order_relaxed); }
     /// A thread ends: the next one takes its entry and its part of the ring.
     void leave_thread(ThreadState& thread);
@@ -139,8 +151,26 @@ class Recorder {
     }
     /// Whether it is a communicator, though none that is told apart from others.
     bool knows(MPI_Comm comm);
-    /// Which blocks of a neighbourhood collective of this rank go to somebody. Local. Valid until `comm` is freed.
-    const std::vector<std::uint32_t>* blocks_to_neighbours(MPI_Comm comm);
+
+    /// Whether messages are counted: from MPI_Init on, also while recording is switched off.
+    bool counts_sent() const { return has_world_; }
+    PeerTable& peers() { return peers_; }
+    /// Whoever has rank `dest` in a communicator; null: nobody has. Local.
+    trace::PeerEntry* peer(MPI_Comm comm, int dest, ThreadState& thread) {
+        const std::uint64_t key = std::uint64_t{communicator(comm, thread)} << 32U | static_cast<std::uint32_t>(dest);
+        const ThreadState::SentTo& known = thread.sent_to[ThreadState::slot_of(key)];
+        if (known.key == key && thread.sent_generation == generation_.load(std::memory_order_acquire) &&
+            key >> 32U != 0)
+            return known.entry;
+        return find_peer(comm, dest, key, thread);
+    }
+    void add_sent(trace::PeerEntry& to, trace::SentBy by, std::uint64_t bytes) {
+        trace::PeerEntry::Sum& sent = to.sent[static_cast<std::size_t>(by)];
+        add(sent.messages, std::uint64_t{1});
+        add(sent.bytes, bytes);
+    }
+    void count_one_sided() { add(section_->one_sided_calls, std::uint64_t{1}); }
+    void count_uncounted() { add(section_->uncounted_requests, std::uint64_t{1}); }
 
     /// A message that a matching probe has found, and the probe.
     struct Matched {
@@ -216,6 +246,7 @@ class Recorder {
     void pretend_clock(int rank);
     static void keep(trace::SyncPoint& point, const std::optional<ClockOffset>& found);
     std::uint16_t find_communicator(MPI_Comm comm, ThreadState& thread);
+    trace::PeerEntry* find_peer(MPI_Comm comm, int dest, std::uint64_t key, ThreadState& thread);
     std::uint16_t add_communicator(MPI_Comm comm, std::uint64_t id);
     std::uint64_t leader(MPI_Comm comm) const;
     void take_entry(ThreadState& thread);
@@ -253,6 +284,7 @@ class Recorder {
     std::atomic_flag updating_clock_;
     PathTable paths_;
     RequestTable requests_;
+    PeerTable peers_;
     trace::PlanEntry* plans_ = nullptr;
     std::mutex mutex_;
     pthread_key_t key_ = 0;  ///< whose destructor tells that a thread ends
@@ -262,7 +294,6 @@ class Recorder {
         std::uint16_t index = 0;  ///< 0: there was no entry for it
         std::uint64_t id = 0;
         std::uint64_t children = 0;
-        std::optional<std::vector<std::uint32_t>> blocks_to_neighbours;
     };
     std::unordered_map<std::uint64_t, Known> communicators_;
     std::uint64_t communicators_made_ = 0;

@@ -1,12 +1,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 #include <vector>
 
 #include "palmette/base/hash.hpp"
-#include "palmette/matrix/blocks.hpp"
 #include "palmette/record/recorder.hpp"
 
 namespace palmette::record {
@@ -17,26 +15,6 @@ std::uint64_t hashed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     std::uint64_t hash = base::fnv1a_start;
     base::hash_append(hash, {reinterpret_cast<const char*>(words.data()), sizeof words});
     return hash;
-}
-
-/// The ranks in MPI_COMM_WORLD of a communicator's group, or of an inter-communicator's other one. Needs a world.
-std::vector<int> members_of(MPI_Comm comm, bool remote) {
-    MPI_Group group = MPI_GROUP_NULL;
-    MPI_Group world = MPI_GROUP_NULL;
-    std::vector<int> found;
-    if ((remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) != MPI_SUCCESS) return found;
-    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-        // MPICH 5.0.2 gives a Cartesian communicator of fewer ranks its parent's group.
-        int size = 0;
-        remote ? PMPI_Comm_remote_size(comm, &size) : PMPI_Comm_size(comm, &size);
-        std::vector<int> ranks(static_cast<std::size_t>(size));
-        std::iota(ranks.begin(), ranks.end(), 0);
-        found.resize(ranks.size(), -1);
-        PMPI_Group_translate_ranks(group, size, ranks.data(), world, found.data());
-        PMPI_Group_free(&world);
-    }
-    PMPI_Group_free(&group);
-    return found;
 }
 
 bool is_inter(MPI_Comm comm) {
@@ -142,7 +120,8 @@ void Recorder::is_known_as(MPI_Comm comm, std::uint16_t index, std::uint64_t id)
     ++communicators_made_;
     trace::Shared<std::uint32_t>& count = section_->communicators.count;
     count.store(std::max(count.load(std::memory_order_relaxed), index + 1U), std::memory_order_release);
-    communicators_[trace::handle_word(comm)] = {.index = index, .id = id, .children = 0, .blocks_to_neighbours = {}};
+    communicators_[trace::handle_word(comm)] = {.index = index, .id = id, .children = 0};
+    peers_.forget(comm);
     generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -210,6 +189,7 @@ void Recorder::will_make_communicator(MPI_Comm parent, MPI_Comm made) {
 }
 
 void Recorder::freed_communicator(MPI_Comm comm) {
+    peers_.forget(comm);
     const std::lock_guard lock(mutex_);
     const auto known = communicators_.find(trace::handle_word(comm));
     if (known == communicators_.end()) return;
@@ -223,20 +203,16 @@ bool Recorder::knows(MPI_Comm comm) {
     return communicators_.contains(trace::handle_word(comm));
 }
 
-const std::vector<std::uint32_t>* Recorder::blocks_to_neighbours(MPI_Comm comm) {
-    const std::lock_guard lock(mutex_);
-    const auto known = communicators_.find(trace::handle_word(comm));
-    if (known == communicators_.end()) return nullptr;
-    std::optional<std::vector<std::uint32_t>>& blocks = known->second.blocks_to_neighbours;
-    if (!blocks) {
-        blocks.emplace();
-        std::uint32_t block = 0;
-        for (const int destination : matrix::destinations_of(comm)) {
-            if (destination != MPI_PROC_NULL) blocks->push_back(block);
-            ++block;
-        }
+trace::PeerEntry* Recorder::find_peer(MPI_Comm comm, int dest, std::uint64_t key, ThreadState& thread) {
+    trace::PeerEntry* const found = peers_.at(comm, dest);
+    const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+    if (thread.sent_generation != generation) {
+        thread.sent_to.fill({});
+        thread.sent_generation = generation;
     }
-    return &*blocks;
+    // Of no communicator's own number are those of several.
+    if (found && key >> 32U != 0) thread.sent_to[ThreadState::slot_of(key)] = {key, found};
+    return found;
 }
 
 void Recorder::keep_matched(MPI_Message message, const Matched& what) {

@@ -47,10 +47,26 @@ trace::RequestEntry* RequestTable::move(trace::RequestEntry* entry, MPI_Request 
         to->plan = entry->plan;
         to->maker = entry->maker;
         to->made_record = entry->made_record;
+        if (std::unique_ptr<Sending>* const all = sendings_.load(std::memory_order_acquire))
+            all[to - entries_] = std::move(all[entry - entries_]);
         publish(to, request);
     }
     remove(entry);
     return to;
+}
+
+void RequestTable::keep_sending(const trace::RequestEntry* entry, std::unique_ptr<Sending> sending) {
+    std::unique_ptr<Sending>* all = sendings_.load(std::memory_order_acquire);
+    if (!all) {
+        if (!sending) return;
+        // Never destroyed, as the recorder; of two threads that come first at the same time one's is used.
+        auto* const made = new std::unique_ptr<Sending>[capacity];
+        if (sendings_.compare_exchange_strong(all, made, std::memory_order_acq_rel))
+            all = made;
+        else
+            delete[] made;
+    }
+    all[entry - entries_] = std::move(sending);
 }
 
 std::uint64_t RequestTable::clear() {

@@ -5,8 +5,6 @@
 
 #include "palmette/interpose/fortran.hpp"
 #include "palmette/interpose/next.hpp"
-#include "palmette/matrix/counters.hpp"
-#include "palmette/matrix/matrix_file.hpp"
 #include "palmette/record/call.hpp"
 
 namespace palmette::record {
@@ -19,15 +17,9 @@ inline bool is_rank(int root) { return root >= 0; }
 inline bool takes_part(int root) { return root >= 0 || root == MPI_ROOT; }
 
 inline void know_world() {
-#if !defined(PALMETTE_ABI_SMPI)
-    matrix::start();
-#endif
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->know_world();
 }
 inline void finalizing() {
-#if !defined(PALMETTE_ABI_SMPI)
-    matrix::finish();
-#endif
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) {
         current->set_state(trace::State::finalizing);
         current->tell_next();

@@ -141,6 +141,10 @@ struct SectionHeader {
     std::uint64_t pid_namespace;  ///< in which `pid` is this process: its inode; 0: not known
     Life life;
     SamplingHeader sampling;
+    Table peers;                            ///< PeerEntry: entry 0 is whoever isn't in MPI_COMM_WORLD, 1 all others
+    Shared<std::uint64_t> one_sided_calls;  ///< MPI_Put and the like, whose bytes no peer's entry has
+    Shared<std::uint64_t>
+        uncounted_requests;  ///< persistent ones for which there was no entry: what they send is in none
 };
 
 /// The entries of a table of a section that this process made, whose offsets are known to be right.
@@ -254,8 +258,9 @@ struct OpenCall {
 
 enum class Persistent : std::uint32_t {
     no,
-    sends,    ///< or takes part in a collective: bytes are sent when it is started
-    receives  ///< what it says of bytes is nothing that this rank sends
+    sends,      ///< or takes part in a collective: bytes are sent when it is started
+    receives,   ///< what it says of bytes is nothing that this rank sends
+    unrecorded  ///< made while recording was switched off: what its starts send is counted, and nothing else
 };
 
 /// A request that was started and isn't complete, or a persistent one that isn't freed.
@@ -294,6 +299,27 @@ struct PlanSend {
     std::uint32_t unused;
     std::uint64_t messages, bytes;
 };
+
+/// Ways in which a program says itself how many bytes go to whom.
+enum class SentBy : std::uint32_t {
+    messages,    ///< point to point
+    neighbours,  ///< collectives over neighbours: a block to each
+    exchanges    ///< all-to-alls: a block to each other rank
+};
+inline constexpr std::size_t ways_of_sending = 3;
+
+/// What this process has sent to one other, exactly, by SentBy: whatever the communicator, also while recording is
+/// switched off.
+struct PeerEntry {
+    struct Sum {
+        Shared<std::uint64_t> messages, bytes;
+    };
+    std::int32_t rank;  ///< in this process's MPI_COMM_WORLD; -1: of entry 0, -2: of entry 1
+    std::uint32_t unused;
+    std::array<Sum, ways_of_sending> sent;
+    std::array<char, 8> padding;
+};
+static_assert(sizeof(PeerEntry) == 64);
 
 struct ThreadEntry {
     std::int64_t thread_id;

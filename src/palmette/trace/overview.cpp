@@ -108,9 +108,6 @@ class Collector : public Observer {
         bins_ = Bins(begin_ns, end_ns, options_.bins);
         link_bins_ = Bins(begin_ns, end_ns, options_.link_bins);
         cells_.resize(static_cast<std::size_t>(out_.rows) * static_cast<std::size_t>(options_.bins));
-        const auto pairs = static_cast<std::size_t>(out_.rows) * static_cast<std::size_t>(out_.rows);
-        out_.matrix_bytes.resize(pairs);
-        out_.matrix_messages.resize(pairs);
     }
 
     void call(const Event& call, std::int32_t process, double waiting_s, std::int32_t waits_for) override {
@@ -153,10 +150,8 @@ class Collector : public Observer {
     }
 
     void send(const Event& send, std::int32_t from, std::int32_t to) override {
-        const auto bytes = static_cast<double>(send.bytes);
-        out_.sent_bytes += bytes;
-        put(from, to, 1, bytes);
         if (links_ == 0) return;
+        const auto bytes = static_cast<double>(send.bytes);
         for_links(from, to, [&](std::size_t link, bool outwards) {
             load(outwards)[cell_of(link, link_bins_.at(send.begin_ns))] += bytes;
         });
@@ -169,7 +164,6 @@ class Collector : public Observer {
     }
 
     Overview take() {
-        put_plans();
         out_.bins = options_.bins;
         out_.calls_in_all = calls_.offered();
         out_.messages_in_all = messages_.offered();
@@ -205,9 +199,7 @@ class Collector : public Observer {
         double bytes;
     };
     struct PlanParts {
-        std::uint64_t calls = 0;
-        std::int32_t process = -1;  ///< whose plan it is
-        bool known = false;         ///< `links` is
+        bool known = false;  ///< `links` is
         std::vector<LinkPart> links;
     };
 
@@ -226,15 +218,6 @@ class Collector : public Observer {
         out_.rows = static_cast<std::int32_t>(count == 0 ? 0 : (count + each - 1) / each);
         out_.in_row.resize(static_cast<std::size_t>(out_.rows));
         for (const std::int32_t row : out_.row_of) ++out_.in_row[static_cast<std::size_t>(row)];
-    }
-
-    void put(std::int32_t from, std::int32_t to, double messages, double bytes) {
-        const auto row = [&](std::int32_t process) {
-            return static_cast<std::size_t>(out_.row_of[static_cast<std::size_t>(process)]);
-        };
-        const std::size_t at = row(from) * static_cast<std::size_t>(out_.rows) + row(to);
-        out_.matrix_messages[at] += messages;
-        out_.matrix_bytes[at] += bytes;
     }
 
     std::vector<double>& load(bool outwards) { return outwards ? out_.link_out : out_.link_in; }
@@ -265,26 +248,10 @@ class Collector : public Observer {
         return send.peer >= 0 && peer < members.size() ? members[peer] : -1;
     }
 
-    /// Adds what plans have sent to the matrix.
-    void put_plans() {
-        for (std::size_t i = 0; i < parts_of_plan_.size(); ++i) {
-            const auto calls = static_cast<double>(parts_of_plan_[i].calls);
-            if (parts_of_plan_[i].calls == 0) continue;
-            for (const TracedSend& send : trace_.plans[i].sends) {
-                const std::int32_t to = receiver(trace_.plans[i], send);
-                if (to < 0) continue;
-                put(parts_of_plan_[i].process, to, send.messages * calls, send.bytes * calls);
-                out_.served_bytes += send.bytes * calls;
-            }
-        }
-    }
-
     void served(const Event& part, std::int32_t process) {
+        if (links_ == 0) return;
         const TracedPlan& plan = trace_.plans[part.plan];
         PlanParts& parts = parts_of_plan_[part.plan];
-        ++parts.calls;
-        parts.process = process;
-        if (links_ == 0) return;
         if (!parts.known) {
             parts.known = true;
             std::map<std::pair<std::size_t, bool>, double> sums;

@@ -1,5 +1,5 @@
 // What a page draws of a trace, in bounded memory whatever the run's length: shares of time in bins, the longest calls
-// and messages one by one, who sends how much to whom, and the load of each link over time.
+// and messages one by one, and the load of each link over time.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,6 @@ struct Overview {
     std::uint64_t calls_in_all = 0;
     std::vector<DrawnMessage> messages;  ///< those waited for longest, then the largest, by begin
     std::uint64_t messages_in_all = 0;
-    std::vector<double> matrix_bytes, matrix_messages;  ///< by row of the sender and of the receiver
-    double served_bytes = 0, sent_bytes = 0;            ///< in the matrix: by plans, and by the program's own sends
     /// By level, group and bin, one after the other: bytes that leave a group and that enter it.
     std::vector<double> link_out, link_in;
     std::vector<UnservedCollectives> unserved;

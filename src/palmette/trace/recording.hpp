@@ -80,6 +80,17 @@ struct PlanInfo {
     std::vector<SendInfo> sends;
 };
 
+/// What a process itself has sent to one rank of its MPI_COMM_WORLD, in the whole run: messages point to point, blocks
+/// of collectives over neighbours, and blocks of all-to-alls.
+struct PeerInfo {
+    static constexpr std::int32_t outside = -1;  ///< of MPI_COMM_WORLD: spawned processes, or another job's
+    static constexpr std::int32_t others = -2;   ///< all for which there was no entry of their own
+    std::int32_t rank = 0;
+    std::uint64_t messages = 0, message_bytes = 0;
+    std::uint64_t neighbour_blocks = 0, neighbour_bytes = 0;
+    std::uint64_t exchange_blocks = 0, exchange_bytes = 0;
+};
+
 /// One call that has ended, or one request from its start to its completion.
 struct CallInfo {
     std::int64_t begin_real_ns = 0;
@@ -188,6 +199,9 @@ struct ProcessInfo {
     std::vector<PlanInfo> plans;  ///< [0] is unused
     SamplingInfo sampling;
     std::vector<ContextInfo> contexts;  ///< [0] is above all roots
+    std::vector<PeerInfo> peers;  ///< those that something was sent to
+    std::uint64_t one_sided = 0;  ///< calls whose bytes no peer has
+    std::uint64_t uncounted = 0;  ///< persistent requests whose messages no peer has
 };
 
 /// One node's file. `with_tables`: aggregates and paths as well, which a look at open calls doesn't need.

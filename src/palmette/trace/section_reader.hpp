@@ -11,6 +11,8 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/text.hpp"
@@ -158,6 +160,7 @@ class SectionReader {
             read_aggregates(out);
             read_paths(out);
             read_plans(out);
+            read_peers(out);
         }
         return out;
     }
@@ -370,6 +373,24 @@ class SectionReader {
                 plan.sends.push_back({send.peer, send.messages * times, send.bytes * times});
             }
         }
+    }
+
+    void read_peers(ProcessInfo& out) const {
+        const auto* const peers = entries<PeerEntry>(header_.peers);
+        const auto sum = [](const PeerEntry& peer, SentBy by) {
+            const PeerEntry::Sum& one = peer.sent[static_cast<std::size_t>(by)];
+            return std::pair(one.messages.load(std::memory_order_relaxed), one.bytes.load(std::memory_order_relaxed));
+        };
+        for (std::uint32_t i = 0; i < used(header_.peers); ++i) {
+            PeerInfo peer;
+            peer.rank = peers[i].rank;
+            std::tie(peer.messages, peer.message_bytes) = sum(peers[i], SentBy::messages);
+            std::tie(peer.neighbour_blocks, peer.neighbour_bytes) = sum(peers[i], SentBy::neighbours);
+            std::tie(peer.exchange_blocks, peer.exchange_bytes) = sum(peers[i], SentBy::exchanges);
+            if (peer.messages + peer.neighbour_blocks + peer.exchange_blocks > 0) out.peers.push_back(peer);
+        }
+        out.one_sided = header_.one_sided_calls.load(std::memory_order_relaxed);
+        out.uncounted = header_.uncounted_requests.load(std::memory_order_relaxed);
     }
 
     void read_threads(ProcessInfo& out) const {

@@ -49,7 +49,6 @@ LINES = [
     f"map {ON} --pattern {PATTERN} --size 4K --method auto",
     f"map {TOPOLOGY} --matrix matrix.txt --write rankfile=ranks.out",
     f"map {ON} --matrix traffic.json --svg map.svg --json",
-    f"map {ON} --matrix run.matrix",
     "map --machine 2node@6GB/s:1core --matrix seen.0.prof",
     "map --distances distances.txt --pattern ring",
     "map --list",
@@ -63,7 +62,7 @@ LINES = [
     f"explain gather 1K {ON} --store runs.sqlite --oversubscribed --ordered --no-model",
     "explain --report report.json --json",
     "run --report out.json --topology topology.json --print @MPIEXEC@ -n 4 ./a.out",
-    "run --force gather=linear --table table.json --matrix run.out @MPIEXEC@ -n 2 -hosts a,b ./a.out : -n 2 ./a.out",
+    "run --force gather=linear --table table.json --profile run.out @MPIEXEC@ -n 2 -hosts a,b ./a.out : -n 2 ./a.out",
     "run --abi ompi -v --json ./srun -n 4 --multi-prog multi.conf",
     "run --off ./mpirun --map-by ppr:2:node -x A=b python script.py",
     "lab bench gather,allgather --sizes 64,1K --lab 2leaf:2node --placement random:1 --seconds 0.1 --env A=b",
@@ -154,8 +153,6 @@ _TEXTS = {
     ),
     "traffic.json": json.dumps({"format": "palmette-traffic", "version": 1, "ranks": 8,
                                 "messages": [[rank, (rank + 1) % 8, 1000] for rank in range(8)]}),
-    "run.matrix": "palmette-matrix 2\nranks 4\n" + "".join(f"host {rank} h{rank % 2}\n" for rank in range(4))
-    + "sent 0 1 100 2\nsent 2 0 5 1\nexchanged 1 3 7 2\noutside 0 100 2\none-sided 1 1200\n",
     "composition.json": json.dumps({"ranks": 4, "bytes": 1024, "blocks": 4, "phases": [
         [{"multicast": 0, "to": "all", "source": "x", "blocks": [0, 2], "target": "y"}],
         [{"reduce": [0, 1], "to": 3, "source": "y", "blocks": [0, 1], "target": "z", "operation": "sum"}]]}),

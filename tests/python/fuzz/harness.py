@@ -42,7 +42,7 @@ HANG_S = 120
 """Wall-clock time after which a case that computes nothing hangs, on a busy machine too."""
 SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_FORCE", "PALMETTE_SHARED", "PALMETTE_ENABLE",
 "PALMETTE_CHECK",
-            "PALMETTE_DEVICE", "PALMETTE_MATRIX", "PALMETTE_REORDER", "PALMETTE_NONSENSE")  # fmt: skip
+            "PALMETTE_DEVICE", "PALMETTE_PROFILE", "PALMETTE_REORDER", "PALMETTE_NONSENSE")  # fmt: skip
 
 
 WRITES = (

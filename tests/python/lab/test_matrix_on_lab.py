@@ -11,6 +11,7 @@ import pytest
 from palmette.cli.main import main
 from palmette.mpi import install as mpi_install
 from palmette.mpi.abi import LIBRARIES, Abi
+from palmette.record.sent import traffic_of
 from palmette_lab.lab import Lab
 
 from .test_reorder_on_lab import sent
@@ -28,18 +29,18 @@ def test_the_order_found_for_a_recorded_stencil_halves_the_busiest_uplink(
         found = mpi_install.find(mpi)
     except mpi_install.MpiNotFoundError as error:
         pytest.skip(str(error))
-    program, matrix, hosts = tmp_path / "stencil", tmp_path / "stencil.matrix", tmp_path / "hosts"
+    program, calls, hosts = tmp_path / "stencil", tmp_path / "calls", tmp_path / "hosts"
     source = Path(__file__).with_name("programs") / "stencil.c"
     subprocess.run([found.prefix / "bin" / "mpicc", "-O1", source, "-o", program], check=True, timeout=60)
 
-    def busiest_uplink(placement: str, file: Path) -> int:
+    def busiest_uplink(placement: str, folder: Path) -> int:
         """Run without reordering; the order is the launcher's alone."""
         names = (f"libpalmette_record_{abi}.so", f"libpalmette_{abi}.so")
         variables = {
             "LD_PRELOAD": ":".join(str(LIBRARIES / name) for name in names),
             "PALMETTE_TOPOLOGY": str(lab.topology_path),
             "PALMETTE_REORDER": "off",
-            "PALMETTE_MATRIX": str(file),
+            "PALMETTE_PROFILE": str(folder),
         }
         before = sent(lab)
         words = [str(program), str(ROUNDS), str(BYTES)]
@@ -48,8 +49,8 @@ def test_the_order_found_for_a_recorded_stencil_halves_the_busiest_uplink(
         after = sent(lab)
         return max(after[name] - before[name] for name in after)
 
-    scattered = busiest_uplink("random:1", matrix)
-    words = ["--matrix", str(matrix), "--topology", str(lab.topology_path), "--write", f"slurm={hosts}", "--json"]
+    scattered = busiest_uplink("random:1", calls)
+    words = ["--matrix", str(calls), "--topology", str(lab.topology_path), "--write", f"slurm={hosts}", "--json"]
     assert main(["map", *words]) == 0
     mapped = json.loads(capsys.readouterr().out)
     assert mapped["placement"] == "as in the run"
@@ -58,11 +59,11 @@ def test_the_order_found_for_a_recorded_stencil_halves_the_busiest_uplink(
     before, after = mapped["before"]["busiest"], mapped["after"]["busiest"]
     assert before["level"] == after["level"] == "leaf"
     assert before["bytes"] <= scattered <= 1.15 * before["bytes"]
-    again = busiest_uplink(str(hosts), tmp_path / "again.matrix")
+    again = busiest_uplink(str(hosts), tmp_path / "again")
     assert after["bytes"] <= again <= 1.15 * after["bytes"]
     assert scattered >= 2 * again, (scattered, again)
-    texts = [
-        [line for line in file.read_text().splitlines() if line.startswith("sent")]
-        for file in (matrix, tmp_path / "again.matrix")
-    ]
-    assert texts[0] == texts[1], "the program sends the same wherever its ranks sit"
+    first, second = (
+        sorted(zip(p.source, p.target, p.bytes, strict=True))
+        for p in (traffic_of(folder).pattern for folder in (calls, tmp_path / "again"))
+    )
+    assert first == second, "the program sends the same wherever its ranks sit"

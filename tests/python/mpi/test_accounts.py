@@ -77,13 +77,11 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 class Recorded:
-    """A trace, a profile and a matrix of the program, and what it says itself."""
+    """A trace and a profile of the program, and what it says itself."""
 
     def __init__(self, mpi: Mpi) -> None:
-        self.trace, self.profile, self.matrix = (mpi.directory / name for name in ("trace", "profile", "matrix.txt"))
-        ran = mpi.run(
-            RANKS, "accounts", settings={"PALMETTE_TRACE": str(self.trace), "PALMETTE_MATRIX": str(self.matrix)}
-        )
+        self.trace, self.profile = (mpi.directory / name for name in ("trace", "profile"))
+        ran = mpi.run(RANKS, "accounts", settings={"PALMETTE_TRACE": str(self.trace)})
         assert ran.status == 0, ran.text
         self.expected: Figures = {}
         self.received: Counter[tuple[int, int, int]] = Counter()
@@ -212,11 +210,12 @@ def check_the_page(recorded: Recorded) -> None:
 
 
 def check_the_matrix(recorded: Recorded) -> None:
-    """What each rank sent by --matrix is what its calls, and its requests that were started, sent."""
+    """What each rank sent to all is what its calls, and its requests that were started, sent."""
     job = read_job(recorded.trace)
     calls, requests = of_calls(job, False), of_calls(job, True)
     sends = ("MPI_Send", "MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv")
-    found = matrix_rows(recorded.matrix.read_text(encoding="utf-8"), "sent")
+    found = matrix_rows(recorded.trace, "sent")
+    assert matrix_rows(recorded.profile, "sent") == found
     for rank in range(RANKS):
         bytes_of = sum(
             size for (one, name), (_, size) in calls.items() if one == rank and (name in sends or NEIGHBOURS in name)

@@ -16,6 +16,7 @@ from palmette.record.sums import sums_of
 from palmette.run import prepare
 
 from .conftest import PRELOADS, ROOT
+from .test_matrix import rows
 from .test_nonblocking import TREES
 
 pytestmark = pytest.mark.mpi
@@ -107,20 +108,16 @@ def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
 def test_each_message_is_counted_once(mpi: str, binding: str, tmp_path: Path) -> None:
     program = compiled(mpi, binding, tmp_path, "-DMESSAGES")
-    matrix, folder = tmp_path / "matrix.txt", tmp_path / "recording"
-    done = run(mpi, program, {"PALMETTE_MATRIX": str(matrix), "PALMETTE_PROFILE": str(folder)})
+    folder = tmp_path / "recording"
+    done = run(mpi, program, {"PALMETTE_PROFILE": str(folder)})
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = matrix.read_text(encoding="utf-8").splitlines()
-    sent = [line for line in lines if line.startswith("sent")]
     # To the next: 40 + 80 + 3 x 120 bytes and, on the ring of the grid, 4 and 12; 4 and 8 to the one before.
-    assert sent == [
-        f"sent {rank} {peer} {496 if peer == (rank + 1) % 3 else 12} {7 if peer == (rank + 1) % 3 else 2}"
-        for rank in range(3)
-        for peer in range(3)
-        if peer != rank
-    ]
+    assert rows(folder, "sent") == {
+        (rank, peer): (496, 7) if peer == (rank + 1) % 3 else (12, 2)
+        for rank in range(3) for peer in range(3) if peer != rank
+    }  # fmt: skip
     # 1, 2, 3 or 4, 5, 6 and 7 integers.
-    assert [line for line in lines if line.startswith("exchanged")] == ["exchanged 0 1 96 6", "exchanged 1 0 100 6"]
+    assert rows(folder, "exchanged") == {(0, 1): (96, 6), (1, 0): (100, 6)}
     # The recorder's account is the same; alltoall's and alltoallw's blocks of ranks 0 and 1, to themselves as well.
     for process in read_job(folder).processes:
         found = {row.function: 0 for row in process.recorded.aggregates}

@@ -197,17 +197,6 @@ def test_a_program_that_never_starts_its_mpi_is_told_nothing(own_abi: Mpi) -> No
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_matrix_of_mpi4py_is_written(own_abi: Mpi, tmp_path: Path) -> None:
-    pytest.importorskip("mpi4py")
-    code = "from mpi4py import MPI; c=MPI.COMM_WORLD; c.sendrecv(1, 1-c.rank, source=1-c.rank)"
-    ran = own_abi.run(2, Path(sys.executable), "-c", code, settings={"PALMETTE_MATRIX": str(tmp_path / "matrix.txt")})
-    assert ran.status == 0, ran.text
-    sent = [
-        line for line in (tmp_path / "matrix.txt").read_text(encoding="utf-8").splitlines() if line.startswith("sent")
-    ]
-    assert len(sent) == 2
-
-
 def test_mpi4py_is_recorded(own_abi: Mpi, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     code = "from mpi4py import MPI; c=MPI.COMM_WORLD; c.Barrier(); c.Barrier()"

@@ -1,4 +1,4 @@
-"""Random programs over all functions of the recorder: what it, the matrix and every converter say of them is what the
+"""Random programs over all functions of the recorder: what it and every converter say of them is what the
 programs themselves have counted (tests/mpi/oracle.cpp).
 """
 
@@ -40,22 +40,21 @@ SHOWN = 12
 def recorded(
     mpi: Mpi, ranks: int, first: int, count: int, *options: object, settings: Mapping[str, str] | None = None
 ) -> tuple[Compared, Path]:
-    """Run programs, recorded and with a matrix; return their accounts beside the recording, and the matrix."""
-    folder, matrix, prefix = (mpi.directory / f"{name}-{first}" for name in ("trace", "matrix", "account"))
-    variables = {"PALMETTE_TRACE": str(folder), "PALMETTE_MATRIX": str(matrix), **(settings or {})}
+    """Run programs that are recorded; return their accounts beside the recording, and its folder."""
+    folder, prefix = (mpi.directory / f"{name}-{first}" for name in ("trace", "account"))
+    variables = {"PALMETTE_TRACE": str(folder), **(settings or {})}
     ran = mpi.run(ranks, "oracle", prefix, first, count, *options, settings=variables)
     assert ran.status == 0, ran.text
-    return Compared(read_accounts(prefix, ranks), read_job(folder)), matrix
+    return Compared(read_accounts(prefix, ranks), read_job(folder)), folder
 
 
-def compare_matrix(compared: Compared, matrix: Path) -> None:
+def compare_matrix(compared: Compared, folder: Path) -> None:
     """Compare what each rank has sent to each."""
-    text = matrix.read_text(encoding="utf-8")
     for word, expected in (
         ("sent", {(one.rank, to): sums for one in compared.accounts for to, sums in one.sent.items()}),
         ("exchanged", {(one.rank, to): sums for one in compared.accounts for to, sums in one.exchanged.items()}),
     ):
-        found = rows(text, word)
+        found = rows(folder, word)
         for pair in found.keys() | expected.keys():
             compared.same(f"matrix, {word} from {pair[0]} to {pair[1]}", found.get(pair), expected.get(pair))
 
@@ -135,16 +134,15 @@ def compare_otf2(compared: Compared, folder: Path) -> None:
         compared.same(f"OTF2, collectives {one}", archive.collectives[one], collectives[one])
 
 
-def compare(compared: Compared, matrix: Path, otf2: bool) -> list[str]:
+def compare(compared: Compared, folder: Path, otf2: bool) -> list[str]:
     """Compare everything; return the differences."""
-    folder = matrix.parent
     compared.compare_calls()
     compared.compare_sums()
-    compare_matrix(compared, matrix)
+    compare_matrix(compared, folder)
     for name, check in (("sqlite", compare_sqlite), ("csv", compare_csv), ("otf2", compare_otf2)):
         if name == "otf2" and not otf2:
             continue
-        file = folder / f"{matrix.name}.{name}"
+        file = folder.with_suffix(f".{name}")
         convert(compared.job, name, file)
         check(compared, file)
     return compared.differences
@@ -173,8 +171,8 @@ def test_random_programs_are_recorded_as_they_ran(mpi_called: Callable[[str], Mp
     ranks, options, _ = KINDS[kind]
     count = 50
     first = FIRST + 1000 * list(KINDS).index(kind)
-    compared, matrix = recorded(mpi, ranks, first, count, *options, settings=settings_of(mpi, kind))
-    differences = compare(compared, matrix, otf2=kind != "served")
+    compared, folder = recorded(mpi, ranks, first, count, *options, settings=settings_of(mpi, kind))
+    differences = compare(compared, folder, otf2=kind != "served")
     assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:SHOWN])
 
 
@@ -200,13 +198,13 @@ def test_ten_thousand_are(mpi_called: Callable[[str], Mpi], variant: str) -> Non
         ranks += number % 2
         first = FIRST + 100_000 + each * number
         try:
-            compared, matrix = recorded(mpi, ranks, first, each, *options, settings=settings)
+            compared, folder = recorded(mpi, ranks, first, each, *options, settings=settings)
         except (AssertionError, pytest.fail.Exception):
             if all(ends_alone(mpi, ranks, first, each, *options, settings=settings) for _ in range(5)):
                 raise
             skipped += 1
             continue
-        differences = compare(compared, matrix, otf2=number % 5 == 0)
+        differences = compare(compared, folder, otf2=number % 5 == 0)
         assert not differences, f"{first}: {len(differences)} differences\n" + "\n".join(differences[:SHOWN])
     assert skipped < 40
 
@@ -233,10 +231,10 @@ def is_found(mpi: Mpi, number: int) -> bool:
         mpi.directory.joinpath(str(number)).mkdir(exist_ok=True)
         own = Mpi(mpi.installation, mpi.abi, mpi.directory / str(number), mpi.counter)
         try:
-            compared, matrix = recorded(
+            compared, folder = recorded(
                 own, ranks, 200_000 + 1000 * job, 60 if job < len(KINDS) else 400, *options, settings=settings
             )
-            if compare(compared, matrix, otf2=False):
+            if compare(compared, folder, otf2=False):
                 return True
         except (AssertionError, pytest.fail.Exception, LookupError):
             return True

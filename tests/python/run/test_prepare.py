@@ -161,11 +161,11 @@ def test_only_preloads_that_are_built_are_given(ready: Prepare, libraries: Path,
         ready("ls")
 
 
-def test_all_that_count_messages_stand_before_all_that_serve(libraries: Path, tmp_path: Path) -> None:
+def test_all_that_record_stand_before_all_that_serve(libraries: Path, tmp_path: Path) -> None:
     for abi in ("mpich", "abi"):
         (libraries / f"libpalmette_record_{abi}.so").touch()
     environment = {"PATH": os.environ["PATH"]}
-    prepared = prepare(["ls"], {"PALMETTE_MATRIX": "/m"}, environment, directory=tmp_path, libraries=libraries)
+    prepared = prepare(["ls"], {"PALMETTE_PROFILE": "/m"}, environment, directory=tmp_path, libraries=libraries)
     names = [path.name for path in prepared.preloads]
     assert names == [
         "libpalmette_record_mpich.so",

@@ -133,7 +133,7 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         (["./no-such-app"], "no such program here; correct the name, or PATH"),
         (["/"], "a folder, no program"),
         ([__file__], "isn't executable; name the program"),
-        (["--matrix", "/", "app"], "is a directory"),
+        (["--matrix", "m.txt", "app"], "--matrix is gone; every recording has the matrix: palmette run --profile DIR"),
     ],
 )
 def test_bad_input_is_told_in_one_line_with_status_2(palmette: Call, arguments: list[str], message: str) -> None:
@@ -144,27 +144,21 @@ def test_bad_input_is_told_in_one_line_with_status_2(palmette: Call, arguments: 
     assert result.err.count("\n") == 1
 
 
-def test_a_matrix_puts_the_library_that_counts_first(
+def test_a_profile_puts_the_library_that_records_first(
     palmette: Call, app: str, libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepared, "record_library", lambda abi, folder: record_library(abi, libraries))
     ours = str(libraries / "libpalmette_mpich.so")
     assert json.loads(palmette("run", "--json", app).out)["environment"]["LD_PRELOAD"] == ours
-    missing = palmette("run", "--json", "--matrix", "m.txt", app)
+    missing = palmette("run", "--json", "--profile", "calls", app)
     assert (missing.status, "which records calls, is not built" in missing.err) == (2, True)
-    counts = libraries / "libpalmette_record_mpich.so"
-    counts.touch()
-    found = json.loads(palmette("run", "--json", "--matrix", "m.txt", app).out)
-    assert found["environment"]["LD_PRELOAD"] == f"{counts}:{ours}"
-    assert found["environment"]["PALMETTE_MATRIX"] == str(tmp_path / "m.txt")
-    assert found["preload"] == [str(counts), ours]
-
-
-def test_a_matrix_in_a_folder_that_is_not_there_is_refused(palmette: Call, app: str) -> None:
-    result = palmette("run", "--matrix", "/none/m.txt", app)
-    assert result.status == 2
-    assert "PALMETTE_MATRIX=/none/m.txt: the folder /none isn't there; make it first" in result.err
+    records = libraries / "libpalmette_record_mpich.so"
+    records.touch()
+    found = json.loads(palmette("run", "--json", "--profile", "calls", app).out)
+    assert found["environment"]["LD_PRELOAD"] == f"{records}:{ours}"
+    assert found["environment"]["PALMETTE_PROFILE"] == str(tmp_path / "calls")
+    assert found["preload"] == [str(records), ours]
 
 
 def test_a_program_that_names_no_mpi_gets_every_preload_and_json_says_so(

@@ -1,5 +1,5 @@
-// What moves in a call, from its arguments: bytes of the blocks of a collective, which of a neighbourhood's blocks go
-// to somebody, and whether a call that failed has moved anything. The matrix and the recorder count by it.
+// What moves in a call, from its arguments: bytes of the blocks of a collective, to whom a neighbourhood's blocks go,
+// and whether a call that failed has moved anything.
 #pragma once
 
 #include <mpi.h>
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace palmette::matrix {
+namespace palmette::record {
 
-/// Bytes of so many elements of a type, which the MPI has accepted.
+/// Bytes of so many elements of a type; 0 for a handle that can't be a type's.
 std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type);
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
@@ -66,8 +66,9 @@ std::vector<int> destinations_of(MPI_Comm comm);
 
 /// Whether a call has returned an error before it did anything: the MPI didn't accept its arguments. What others have
 /// begun is done, as far as anybody can tell: the receive whose message is too long has got it.
-bool is_refused(int code);
+bool is_refusal(int code);
+inline bool is_refused(int code) { return code != MPI_SUCCESS && is_refusal(code); }
 /// Whether a receive that returned `code` has taken a message.
 bool has_received(int code);
 
-}  // namespace palmette::matrix
+}  // namespace palmette::record

@@ -1,10 +1,12 @@
-#include "palmette/matrix/blocks.hpp"
+#include "palmette/record/blocks.hpp"
 
-namespace palmette::matrix {
+#include "palmette/runtime/data/plausible_handle.hpp"
+
+namespace palmette::record {
 
 std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
     // Programs pass MPI_DATATYPE_NULL beside a count of 0, which the MPI's error handler would get.
-    if (count <= 0) return 0;
+    if (count <= 0 || !runtime::is_plausible(type)) return 0;
     MPI_Count size = 0;
     PMPI_Type_size_x(type, &size);
     return size > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) : 0;
@@ -26,7 +28,7 @@ std::uint64_t Blocks::bytes(std::size_t block) const {
 #if defined(PALMETTE_ABI_SMPI)
 // SimGrid has neither neighbourhood collectives nor errors that are returned.
 std::vector<int> destinations_of(MPI_Comm) { return {}; }
-bool is_refused(int) { return false; }
+bool is_refusal(int) { return false; }
 bool has_received(int code) { return code == MPI_SUCCESS; }
 #else
 std::vector<int> destinations_of(MPI_Comm comm) {
@@ -63,8 +65,7 @@ std::vector<int> destinations_of(MPI_Comm comm) {
     return found;
 }
 
-bool is_refused(int code) {
-    if (code == MPI_SUCCESS) return false;
+bool is_refusal(int code) {
     int error_class = MPI_SUCCESS;
     if (PMPI_Error_class(code, &error_class) != MPI_SUCCESS) return false;
     for (const int one :
@@ -81,4 +82,4 @@ bool has_received(int code) {
 }
 #endif
 
-}  // namespace palmette::matrix
+}  // namespace palmette::record

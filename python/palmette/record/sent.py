@@ -1,0 +1,171 @@
+"""Who has sent how much to whom: exactly, for the whole run, of a profile as of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette.map.pattern import pattern_of_messages
+from palmette.map.traffic_file import Recorded
+from palmette.record.functions import COLLECTIVES, only_starts, operation
+from palmette.record.machine import hosts_of
+from palmette.record.reading import Job, Process, RecordError, read_job
+from palmette.record.timeline import row_name
+
+OUTSIDE, OTHERS = -1, -2
+"""`RecordedPeer.rank` of processes that aren't in MPI_COMM_WORLD, and of those for which there was no entry."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Messages and bytes from rank source[i] to target[i]; a pair may come several times. Arrays of one length."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    messages: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """By sender and receiver, which are ranks or, of more than a page draws, groups of ranks that follow each other."""
+
+    names: list[str]
+    messages: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+    counted: str
+    """What is in it, in a sentence."""
+
+
+def of_world(job: Job) -> list[Process]:
+    """Return the processes of the first MPI_COMM_WORLD, by rank: what these have spawned has ranks of its own."""
+    found: dict[int, Process] = {}
+    for process in job.processes:
+        rank = process.recorded.rank
+        known = found.get(rank)
+        if rank >= 0 and (known is None or process.recorded.begin_real_ns < known.recorded.begin_real_ns):
+            found[rank] = process
+    return [found[rank] for rank in sorted(found)]
+
+
+def own_messages(job: Job) -> Pairs:
+    """Return what the program itself has sent point to point. Cost: O(pairs)."""
+    return _pairs(
+        job,
+        (
+            (process.recorded.rank, peer.rank, peer.messages, peer.message_bytes)
+            for process in of_world(job)
+            for peer in process.recorded.peers
+            if peer.messages
+        ),
+    )
+
+
+def served_messages(job: Job) -> Pairs:
+    """Return what collectives that palmette served have sent. Cost: O(what plans send)."""
+    members: dict[int, dict[int, int]] = {}
+    world = of_world(job)
+    for process in world:
+        for one in process.recorded.communicators[1:]:
+            if one.rank >= 0:
+                members.setdefault(one.id, {})[one.rank] = process.recorded.rank
+
+    def sends() -> Iterator[tuple[int, int, int, int]]:
+        for process in world:
+            for plan in process.recorded.plans[1:]:
+                known = process.communicator(plan.communicator)
+                ranks = members.get(known.id, {}) if known else {}
+                for send in plan.sends:
+                    yield process.recorded.rank, ranks.get(send.peer, OUTSIDE), send.messages, send.bytes
+
+    return _pairs(job, sends())
+
+
+def _pairs(job: Job, rows: Iterator[tuple[int, int, int, int]]) -> Pairs:
+    size = job.size
+    kept = [row for row in rows if row[0] < size and 0 <= row[1] < size]
+    columns = np.array(kept, np.float64).reshape(-1, 4).T
+    return Pairs(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2], columns[3])
+
+
+def matrix_of(job: Job, most_rows: int) -> Matrix | None:
+    """Return the program's own messages and those of collectives that palmette served; None where there are none.
+
+    Cost: O(pairs + what plans send + most_rows^2).
+    """
+    own, served = own_messages(job), served_messages(job)
+    if not own.messages.any() and not served.messages.any():
+        return None
+    each = max(1, -(-job.size // most_rows))
+    rows = -(-job.size // each)
+    messages, sizes = np.zeros((rows, rows)), np.zeros((rows, rows))
+    for pairs in (own, served):
+        at = pairs.source // each, pairs.target // each
+        np.add.at(messages, at, pairs.messages)
+        np.add.at(sizes, at, pairs.bytes)
+    names = [row_name(range(first, min(first + each, job.size))) for first in range(0, job.size, each)]
+    counted = "The program's own messages"
+    if (by_plans := served.bytes.sum()) > 0:
+        counted += f", and what collectives that palmette served sent ({by_plans / sizes.sum():.0%} of all)"
+    if _has_unserved(job):
+        counted += "; how collectives of the MPI itself travel isn't known"
+    return Matrix(names, messages, sizes, counted + ".")
+
+
+def _has_unserved(job: Job) -> bool:
+    """Whether the MPI itself has done a collective that moves data."""
+    called = sum(
+        one.calls
+        for process in job.processes
+        for one in process.recorded.aggregates
+        if operation(one.function) in COLLECTIVES - {"barrier"} and one.is_request == only_starts(one.function)
+    )
+    return called > sum(plan.calls for process in job.processes for plan in process.recorded.plans[1:])
+
+
+def traffic_of(folder: Path) -> Recorded:
+    """Return what a recorded run's program sent and exchanged itself, for `palmette map`, and where its ranks were.
+
+    Messages, blocks of collectives over neighbours, and of all-to-alls those that depend on the order of ranks. Raises
+    RecordError. Cost: as `read_job`, and O(pairs).
+    """
+    job = read_job(folder)
+    if missing := job.missing_ranks():
+        raise RecordError(
+            f"{folder}: it lacks what rank {missing[0]} sent; copy all nodes' files of the recording into one folder"
+        )
+    sent: list[tuple[int, int, float]] = []
+    exchanged = 0.0
+    lost = {OUTSIDE: 0, OTHERS: 0}
+    one_sided = uncounted = 0
+    world = of_world(job)
+    for process in world:
+        recorded = process.recorded
+        one_sided += recorded.one_sided
+        uncounted += recorded.uncounted
+        for peer in recorded.peers:
+            if peer.rank in lost:
+                lost[peer.rank] += peer.messages + peer.neighbour_blocks + peer.exchange_blocks
+            elif peer.rank < job.size:
+                if peer.messages or peer.neighbour_blocks:
+                    sent.append((recorded.rank, peer.rank, peer.message_bytes + peer.neighbour_bytes))
+                if peer.exchange_bytes and peer.rank != recorded.rank:
+                    sent.append((recorded.rank, peer.rank, peer.exchange_bytes))
+                    exchanged += peer.exchange_bytes
+    lacks = (
+        (lost[OUTSIDE], "messages to processes outside of MPI_COMM_WORLD"),
+        (lost[OTHERS], "messages to ranks for which there was no room"),
+        (one_sided, "one-sided calls"),
+        (uncounted, "persistent sends for which there was no room"),
+        (len(job.processes) - len(world), "spawned processes"),
+    )
+    hosts, _ = hosts_of(job)
+    return Recorded(
+        pattern_of_messages(folder.name, job.size, sent, exchanged),
+        tuple(hosts or ()),
+        tuple(f"{count:,} {what}" for count, what in lacks if count),
+    )
