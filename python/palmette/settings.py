@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal["flag", "choice", "count", "share", "path", "report", "force", "device", "site", "joblog", "sharp"]
+Kind = Literal["flag", "choice", "count", "share", "path", "report", "force", "device", "site", "joblog", "sharp", "rate"]
 """What a value is: flag 0 or 1; choice one of the declared `choices`; count 0 or more; share 0 or a percentage such as
 1%; report 0, 1 or a path that ends in .json; force FUNCTION=ALGORITHM, several with `;`; device auto, off, staging, ipc
 or nccl, then ,mpi or ,no-mpi; site 0 or a folder; joblog 0, syslog, syslog:/SOCKET or a path, a folder's too; sharp
-auto, off or a path."""
+auto, off or a path; rate 0, a number from 1 to 10000 or a percentage."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 FORCE = "PALMETTE_FORCE"
@@ -31,6 +31,12 @@ def _is_share(value: str) -> bool:
     """Return whether `value` is 0 or a percentage of at most 50."""
     match = _SHARE.fullmatch(value)
     return value == "0" or (match is not None and float(match[1]) <= 50)
+
+
+def _is_rate(value: str) -> bool:
+    """Return whether `value` is a share, or a number from 1 to 10000."""
+    match = re.fullmatch(r"\d{1,5}(?:\.\d+)?", value)
+    return _is_share(value) or (match is not None and 1 <= float(value) <= 10000)
 
 
 class SettingError(ValueError):
@@ -64,6 +70,7 @@ def _expected(kind: Kind, choices: Sequence[str], value: str) -> str:
             value in ("0", "syslog") or value.startswith(("/", "syslog:/")),
             "0, syslog, syslog:/SOCKET or a path that begins with /",
         ),
+        "rate": (_is_rate(value), "0, samples a second from 1 to 10000, or a percentage such as 0.5%, at most 50%"),
         "sharp": (value in ("auto", "off") or "/" in value, "auto, off or a path with a /"),
     }[kind]
     return "" if allowed else expected

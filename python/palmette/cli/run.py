@@ -9,7 +9,7 @@ import click
 
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.run_mistakes import mistake_in
-from palmette.cli.run_options import OPTIONS, Option
+from palmette.cli.run_options import DEFAULT_RATE, OPTIONS, Option
 from palmette.cli.run_start import choices_of, execute, prepared_for
 from palmette.run import RunError, variables
 
@@ -18,7 +18,7 @@ class _RunCommand(click.Command):
     """Accepts --report with or without a file, though a command line follows it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Join `--report` and a file that ends in .json; a lone `--report` asks for the page."""
+        """Join `--report` and a file that ends in .json; a lone `--report` asks for the page, `--sample` for its rate."""
         if mistake := mistake_in(args):
             raise CliError(mistake)
         words = list(args)
@@ -30,6 +30,8 @@ class _RunCommand(click.Command):
                     words[at : at + 2] = [f"--report={words[at + 1]}"]
                 else:
                     words[at] = "--report=1"
+            elif words[at] == "--sample":
+                words[at] = f"--sample={DEFAULT_RATE}"
             at += 2 if words[at] in valued else 1
         return super().parse_args(ctx, words)
 
@@ -97,7 +99,7 @@ def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
 
     told = [
         f"--{name.replace('_', '-')}"
-        for name in ("report", "profile", "trace", "off", "only_print", "abi")
+        for name in ("report", "profile", "trace", "sample", "off", "only_print", "abi")
         if values[name]
     ]
     if told:

@@ -41,7 +41,7 @@ def mistake_in(words: Sequence[str]) -> str | None:
                 return f"{name} needs {a} before the command: palmette run {name} {form} {command} ..."
         elif kind == "repeated" and not equals and rest and "=" not in rest[0]:
             return f"{name} {rest[0]}: expected COLLECTIVE=SPEC, as in {name} gather=linear"
-        at += 1 if equals or kind in ("flag", "count", "report") else 2
+        at += 1 if equals or kind in ("flag", "count", "report", "optional") else 2
     return None
 
 

@@ -15,12 +15,13 @@ from palmette.mpi.abi import ABIS
 class Option(NamedTuple):
     """One option: its names, its parameter, its value and its help.
 
-    `report` is a value that may be left out: the next word is its own only if it ends in .json.
+    `report` is a value that may be left out: the next word is its own only if it ends in .json. `optional` is one that
+    stands behind `=` or is left out.
     """
 
     words: tuple[str, ...]
     parameter: str
-    kind: Literal["value", "path", "repeated", "flag", "count", "report"]
+    kind: Literal["value", "path", "repeated", "flag", "count", "report", "optional"]
     help: str
     metavar: str | None = None
     allowed: tuple[str, ...] = ()
@@ -35,6 +36,11 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(("--profile",), "profile", "path", "Record all MPI calls, summed: for palmette top.", "DIR"),
     Option(("--trace",), "trace", "path", "The same, and the last calls of each rank one by one.", "DIR"),
+    Option(
+        ("--sample",), "sample", "optional",
+        "Record where each thread spends its CPU time, too: 100 times a second, HZ times, or for at most P% of it.",
+        "[=HZ|=P%]",
+    ),
     Option(
         ("--force",), "force", "repeated",
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
@@ -55,6 +61,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--json",), "as_json", "flag", "Print the result as JSON."),
 )  # fmt: skip
 """In the order of the help."""
+
+DEFAULT_RATE = "100"
+"""Of --sample, a second."""
 
 BY_WORD = {word: option for option in OPTIONS for word in option.words}
 
@@ -87,6 +96,8 @@ def read_options(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]
             value = attached if equals else "1"
             if not equals and at < len(words) and words[at].endswith(".json"):
                 value, at = words[at], at + 1
+        elif option.kind == "optional":
+            value = attached if equals else DEFAULT_RATE
         elif equals:
             value = attached
         elif at < len(words):

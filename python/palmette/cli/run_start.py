@@ -49,8 +49,8 @@ def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prep
     warnings: list[str] = []
     rank = is_rank(os.environ) and not starts_job(command_line)
     given = variables(choices_of(values), with_files(os.environ, files), rank=rank, warnings=warnings)
-    own = {word: option.metavar or "" for word, option in BY_WORD.items() if option.kind != "report"}
-    prepared = prepare(command_line, given, os.environ, abi=values["abi"], own={**own, "--report": ""})
+    own = {word: option.metavar or "" for word, option in BY_WORD.items() if option.kind not in ("report", "optional")}
+    prepared = prepare(command_line, given, os.environ, abi=values["abi"], own={**own, "--report": "", "--sample": ""})
     return prepared._replace(warnings=(*files.mistakes, *warnings, *prepared.warnings))
 
 
@@ -59,7 +59,7 @@ def choices_of(values: Mapping[str, Any]) -> Choices:
     paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
     return Choices(
-        report=values["report"], reorder=values["reorder"], force=force, off=values["off"], verbose=values["verbose"],
+        report=values["report"], sample=values["sample"], reorder=values["reorder"], force=force, off=values["off"], verbose=values["verbose"],
         **paths,
     )  # fmt: skip
 

@@ -80,9 +80,11 @@ def ranks(rows: list[dict[str, Any]], most: int | None = MOST_RANKS) -> list[str
     if most is not None and len(order) > most:
         order = [*order[: most - 2], *order[-2:]]
     has_off = any(row["off_processor_s"] is not None for row in rows)
-    off = ["off the CPU"] if has_off else []
-    titles = ["rank", "computing", *off, "waiting", "in calls", "bytes", "critical path"]
-    shown = ["  ".join(f"{title:>{max(9, len(title))}}" for title in titles)]
+    columns = [
+        ("rank", 6), ("computing", 10), *([("off the CPU", 12)] if has_off else []), ("waiting", 10), ("in calls", 10),
+        ("bytes", 8), ("critical path", 14),
+    ]  # fmt: skip
+    shown = ["".join(f"{title:>{width}}" for title, width in columns)]
     for row in order:
         cells = [f"{row['rank']}", text(row["computing_s"])]
         if has_off:
@@ -90,7 +92,5 @@ def ranks(rows: list[dict[str, Any]], most: int | None = MOST_RANKS) -> list[str
         cells += [
             text(row["waiting_s"]), text(row["in_calls_s"]), bytes_text(row["bytes"]), text(row["on_critical_path_s"]),
         ]  # fmt: skip
-        shown.append(
-            "  ".join(f"{cell:>{max(9, len(title))}}" for cell, title in zip(cells, titles, strict=True)).rstrip()
-        )
+        shown.append("".join(f"{cell:>{width}}" for cell, (_, width) in zip(cells, columns, strict=True)).rstrip())
     return shown

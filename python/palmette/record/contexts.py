@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.record.sums import MPI_MODULES
-from palmette.record.symbols import CYTHON, OURS, Frame, Place, Resolver, cython_name
+from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Place, Resolver, cython_name
 
 ROOT = 0
 CHUNK = 1 << 22
 """Numbers that statistics over ranks hold at a time."""
-_INTERPRETER = re.compile(r"(lib)?python[\d.]*(\.so.*)?$")
-_STARTS = re.compile(r"_start|__libc_start_.*|clone3?|start_thread|thread_start|_dl_start_user")
 _SYSTEM = re.compile(
     r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)(-[\d.]+)?\.so"
     r"|\[vdso\]|linux-vdso"
@@ -370,7 +368,7 @@ def _asked(read: Read) -> set[int]:
         (asked if not inside[at] or is_first else left).add(frame)
     modules = {read.frames[one].module for one in asked if not ours[one]}
     asked |= {one for one in left if read.frames[one].module in modules}
-    return {one for one in asked if not _INTERPRETER.match(Path(read.frames[one].module).name)}
+    return {one for one in asked if not INTERPRETER.match(Path(read.frames[one].module).name)}
 
 
 def _is_mpi(frame: SampledFrame) -> bool:
@@ -412,7 +410,7 @@ class _Frames:
         if module.startswith(MPI_MODULES):
             named = next((found for place in places if (found := _MPI.fullmatch(place.function))), None)
             return (Site(named[1] if named else PALMETTE, "", 0, "mpi", is_own=False),)
-        if _INTERPRETER.match(module):
+        if INTERPRETER.match(module):
             return (None,)
         if not places:
             return (Site(f"{module or 'unknown'}", module, 0, "native", is_own=False),)
@@ -420,7 +418,7 @@ class _Frames:
 
 
 def _native(place: Place, module: str) -> Site | None:
-    if _STARTS.fullmatch(place.function):
+    if STARTS.fullmatch(place.function):
         return Site(place.function, module, 0, "start", is_own=False)
     if CYTHON.match(place.function):
         # Of Cython's own functions that one which Python calls.

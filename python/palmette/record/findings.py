@@ -27,6 +27,8 @@ MUCH = 0.1
 MOST = 5
 MAINLY = 0.5
 """Of the waiting at one place: a rank that causes more than this is named."""
+ALSO = 0.25
+"""Then a second one is named that causes more than this: another phase's, maybe."""
 
 
 class Cause(Protocol):
@@ -241,29 +243,37 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
         if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
             continue
         order = sorted(waited_s, key=lambda rank: -waited_s[rank])
-        worst = order[0]
-        ranks: tuple[int, ...]
-        if waited_s[worst] >= MAINLY * seconds:
-            kind, ranks, seconds = "late_rank", (worst,), waited_s[worst]
-            own = by_rank[worst]
+        if waited_s[order[0]] < MAINLY * seconds:
+            text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
+            text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
+            window = _longest(causes, begin_ns)
+            text = f"{function} at {place}: {text}"
+            found.append(
+                Finding("taking_turns", function, place, tuple(order), seconds, seconds / whole_s, text, more, window)
+            )
+            continue
+        for rank in order[:2]:
+            if waited_s[rank] < ALSO * seconds:
+                break
+            own = by_rank[rank]
             times = sum(cause.instances for cause in own)
             each = sum(cause.late_s for cause in own) / max(1, times)
             how = "wait" if function.startswith("MPI_Sendrecv") else waits.kinds[own[0].function]
-            text = _how_late(how, worst, times, each)
-            text += f"; waiting for it takes {seconds / whole_s:.0%} of all ranks' time"
-        else:
-            kind, ranks = "taking_turns", tuple(order)
-            text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
-            text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
-        judged = by_rank[worst] if kind == "late_rank" else causes
-        longest = max(judged, key=lambda cause: cause.worst_end_ns - cause.worst_begin_ns)
-        window = ((longest.worst_begin_ns - begin_ns) * 1e-9, (longest.worst_end_ns - begin_ns) * 1e-9)
-        found.append(
-            Finding(
-                kind, function, place, ranks, seconds, seconds / whole_s, f"{function} at {place}: {text}", more, window
-            )
-        )
+            text = f"{function} at {place}: {_how_late(how, rank, times, each)}"
+            text += f"; waiting for it takes {waited_s[rank] / whole_s:.0%} of all ranks' time"
+            found.append(
+                Finding(
+                    "late_rank", function, place, (rank,), waited_s[rank], waited_s[rank] / whole_s, text, more,
+                    _longest(own, begin_ns),
+                )
+            )  # fmt: skip
     return found
+
+
+def _longest(causes: Iterable[_core.WaitCause], begin_ns: int) -> tuple[float, float]:
+    """Return when the longest single wait was."""
+    longest = max(causes, key=lambda cause: cause.worst_end_ns - cause.worst_begin_ns)
+    return (longest.worst_begin_ns - begin_ns) * 1e-9, (longest.worst_end_ns - begin_ns) * 1e-9
 
 
 def _marked(finding: Finding, crowd: Crowd) -> Finding:

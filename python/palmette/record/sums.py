@@ -9,7 +9,7 @@ from statistics import median
 
 from palmette.record.limits import limits_of
 from palmette.record.reading import Job
-from palmette.record.symbols import CYTHON, Framed, Place, Resolver, cython_name
+from palmette.record.symbols import CYTHON, INTERPRETER, PYTHON, STARTS, Framed, Place, Resolver, cython_name
 
 DEAR, DEAR_S = 0.01, 1.0
 """The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
@@ -104,6 +104,12 @@ def sums_of(job: Job) -> Sums:
     )  # fmt: skip
 
 
+def _leads_from_python(frame: Framed) -> bool:
+    """Whether a frame is on the way from a line of Python to the MPI: mpi4py, ctypes, the interpreter itself."""
+    folder, _, name = frame.module.rpartition("/")
+    return folder.endswith("/mpi4py") or name.startswith(("libffi", "_ctypes.", "libpython3", "python3"))
+
+
 def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls.
 
@@ -111,6 +117,9 @@ def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     address.
     """
     outside = [frame for frame in path if not frame.module.rpartition("/")[2].startswith(MPI_MODULES)]
+    python = next((i for i, frame in enumerate(outside) if frame.module.startswith(PYTHON)), None)
+    if python is not None and all(_leads_from_python(frame) for frame in outside[:python]):
+        outside = outside[python:]
     if not outside:
         return Place("unknown")
     if CYTHON.match(resolver.places(outside[0])[0].function):
@@ -131,4 +140,24 @@ def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
             break
         if (name := cython_name(place.function)) != place.function:
             found = Place(name)
+    return found
+
+
+def told(path: Sequence[Framed], resolver: Resolver) -> list[Place]:
+    """Return the places of a path outside of MPI, the innermost first, as a picture shows them: where there are frames of
+    Python's, those of the interpreter and of Cython's own functions stand for nothing else.
+    """
+    inner = list(path)
+    while inner and inner[0].module.rpartition("/")[2].startswith(MPI_MODULES):
+        inner = inner[1:]
+    places = [(frame, place) for frame in inner for place in resolver.places(frame)]
+    if not any(frame.module.startswith(PYTHON) for frame in path):
+        return [place for _, place in places]
+    found = []
+    for frame, place in places:
+        if INTERPRETER.match(frame.module.rpartition("/")[2]) or STARTS.fullmatch(place.function):
+            continue
+        name = cython_name(place.function)
+        if not CYTHON.match(name):
+            found.append(replace(place, function=name))
     return found

@@ -35,8 +35,14 @@ OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""
 
 
+PYTHON = "python:"
+"""Begins the `module` of a function of Python's: name and file follow, and offsets are lines."""
 CYTHON = re.compile(r"__[pP]yx_")
 """Functions that Cython has made."""
+INTERPRETER = re.compile(r"(lib)?python[\d.]*(\.so.*)?$")
+"""CPython's modules."""
+STARTS = re.compile(r"_start|__libc_start_.*|clone3?|start_thread|thread_start|_dl_start_user")
+"""Functions that a stack begins with, before main or a thread's own."""
 
 
 class Framed(Protocol):
@@ -114,7 +120,7 @@ class Resolver:
         wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
         for frame in frames:
             ours = frame.module.rpartition("/")[2].startswith(OURS)
-            if frame.module and not ours:
+            if frame.module and not ours and not frame.module.startswith(PYTHON):
                 wanted[frame.module, frame.build_id].add(frame.offset)
         asked = _Asked(len(wanted))
         for (module, build_id), offsets in wanted.items():
@@ -128,10 +134,13 @@ class Resolver:
 
     def knows(self, frame: Framed) -> bool:
         """Whether the function of a frame is known."""
-        return (frame.module, frame.build_id, frame.offset) in self._places
+        return frame.module.startswith(PYTHON) or (frame.module, frame.build_id, frame.offset) in self._places
 
     def places(self, frame: Framed) -> tuple[Place, ...]:
         """Return where a frame was, an inlined function before the one that it is inlined in."""
+        if frame.module.startswith(PYTHON):
+            function, _, file = frame.module.removeprefix(PYTHON).partition(":")
+            return (Place(function, file, frame.offset),)
         unknown = Place(f"{Path(frame.module).name}+{frame.offset:#x}" if frame.module else f"{frame.offset:#x}")
         return self._places.get((frame.module, frame.build_id, frame.offset), (unknown,))
 

@@ -13,8 +13,8 @@ import numpy as np
 from palmette import _core
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
-from palmette.record.sums import MPI_MODULES, place_of
-from palmette.record.symbols import Framed, Place, Resolver
+from palmette.record.sums import place_of, told
+from palmette.record.symbols import INTERPRETER, PYTHON, Framed, Place, Resolver
 
 MOST_FRAMES = 200
 """Of a call path in a flame graph, from the outermost on: recursion may be deep."""
@@ -143,12 +143,7 @@ def _resolved(
     key = tuple((frame.module, frame.offset) for frame in path)
     if key in known:
         return known[key]
-    stack: list[str] = []
-    inner: Sequence[Framed] = path
-    while inner and inner[0].module.rpartition("/")[2].startswith(MPI_MODULES):
-        inner = inner[1:]
-    for frame in inner:
-        stack += [_frame_text(place) for place in resolver.places(frame)]
+    stack = [_frame_text(place) for place in told(path, resolver)]
     known[key] = (str(place_of(path, resolver)), tuple(reversed(stack)) or ("unknown",))
     return known[key]
 
@@ -164,5 +159,19 @@ def _size_class(total_bytes: int, calls: int) -> int:
 
 
 def program_of(job: Job) -> str:
-    """Return the program's name."""
+    """Return the program's name: where that is Python, its script's, as far as call paths or samples know it."""
+    for process in job.processes:
+        recorded = process.recorded
+        if not INTERPRETER.match(Path(recorded.executable).name):
+            continue
+        outermost = [
+            *(frame.module.rpartition(":")[2] for path in recorded.paths for frame in path[::-1] if _is_script(frame)),
+            *(one.module for one in recorded.contexts if one.function == "<module>" and one.module[:1] != "<"),
+        ]
+        if outermost:
+            return Path(outermost[0]).name
     return next((Path(one.recorded.executable).name for one in job.processes if one.recorded.executable), "program")
+
+
+def _is_script(frame: Framed) -> bool:
+    return frame.module.startswith(f"{PYTHON}<module>:")

@@ -29,7 +29,7 @@ KEPT_PROCESSORS = "processors"
 class Choices(NamedTuple):
     """The options' values; None and empty leave a setting to the environment.
 
-    `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the
+    `report` is `1` or a path that ends in .json; `sample` is a number of samples a second, or a percentage; `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the
     MPI's own.
     """
 
@@ -42,6 +42,7 @@ class Choices(NamedTuple):
     profile: Path | None = None
     trace: Path | None = None
     reorder: str | None = None
+    sample: str | None = None
 
 
 def variables(
@@ -68,6 +69,8 @@ def variables(
         result["PALMETTE_PROFILE"] = str(choices.profile)
     if choices.trace is not None:
         result["PALMETTE_TRACE"] = str(choices.trace)
+    if choices.sample is not None:
+        result["PALMETTE_SAMPLE"] = choices.sample
     if choices.reorder is not None:
         result["PALMETTE_REORDER"] = choices.reorder
     if choices.off:
@@ -81,6 +84,8 @@ def variables(
         settings.values(result)
     except settings.SettingError as error:
         raise RunError(f"{error}; `palmette settings` explains each") from None
+    if result.get("PALMETTE_SAMPLE", "0") not in ("0", "0%") and not any(result.get(name) for name in RECORDED):
+        result["PALMETTE_PROFILE"] = str(_folder_of_samples(rank=rank))
     _check_algorithms(result)
     _make_paths_absolute(result, rank=rank)
     _check_topology(result)
@@ -92,6 +97,15 @@ def variables(
         _make_folder(result)
     _check_table(result)
     return result
+
+
+def _folder_of_samples(*, rank: bool) -> Path:
+    """Return where samples go that nobody has named a folder for: the first of that name in which nothing lies.
+
+    Ranks that start palmette themselves can't choose by what they find: all take the same.
+    """
+    names = (f"palmette-samples{f'-{number}' if number > 1 else ''}" for number in range(1, 10_000))
+    return Path("palmette-samples" if rank else next(name for name in names if not Path(name).exists()))
 
 
 def _function(name: str) -> str:

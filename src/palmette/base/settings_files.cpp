@@ -42,18 +42,29 @@ bool is_count(std::string_view value) {
     return !value.empty() && value.size() <= 9 && value.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+/// A number of digits, with or without a point.
+std::optional<double> plain_number(std::string_view text) {
+    const std::size_t point = text.find('.');
+    const auto digits = [](std::string_view part) {
+        return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    if (!digits(text.substr(0, point)) || (point != std::string_view::npos && !digits(text.substr(point + 1))))
+        return std::nullopt;
+    double number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    return number;
+}
+
 bool is_share(std::string_view value) {
     if (value == "0") return true;
     if (!take_suffix(value, "%")) return false;
-    const std::size_t point = value.find('.');
-    const std::string_view whole = value.substr(0, point);
-    const auto digits = [](std::string_view text) {
-        return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-    };
-    if (!digits(whole) || (point != std::string_view::npos && !digits(value.substr(point + 1)))) return false;
-    double percent = 0;
-    std::from_chars(value.data(), value.data() + value.size(), percent, std::chars_format::fixed);
-    return percent <= 50;
+    const auto percent = plain_number(value);
+    return percent && *percent <= 50;
+}
+
+bool is_rate(std::string_view value) {
+    const auto rate = plain_number(value);
+    return rate && *rate >= 1 && *rate <= 10'000;
 }
 
 /// The text of a file; nothing where there is none. `why`: what is wrong with one that is there.
@@ -213,6 +224,8 @@ std::string expected_instead(std::string_view kind, std::string_view choices, st
     if (kind == "sharp" && value != "auto" && value != "off" && value.find('/') == std::string_view::npos)
         return "auto, off or a path with a /";
     if (kind == "share" && !is_share(value)) return "0 or a percentage such as 1%, at most 50%";
+    if (kind == "rate" && !is_share(value) && !is_rate(value))
+        return "0, samples a second from 1 to 10000, or a percentage such as 0.5%, at most 50%";
     if (kind == "report" && !one_of(value, {"0", "1"}) && !value.ends_with(".json"))
         return "0, 1 or a path that ends in .json";
     if (kind == "joblog" && !one_of(value, {"0", "syslog"}) && !value.starts_with("/") &&

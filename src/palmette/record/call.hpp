@@ -3,6 +3,7 @@
 
 #include "palmette/record/blocks.hpp"
 #include "palmette/record/recorder.hpp"
+#include "palmette/record/sampler.hpp"
 #include "palmette/runtime/data/plausible_handle.hpp"
 
 namespace palmette::record {
@@ -43,6 +44,8 @@ class Call {
         if (!current->with_paths()) return;
         const PathTable::Found found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
         path_ = found.number;
+        if (calls_have_python.load(std::memory_order_relaxed)) [[unlikely]]
+            path_ = path_with_python(current->paths(), path_, return_address, frame);
         first_->calls.ends_at(place_, found.bottom);
     }
     Call(const Call&) = delete;

@@ -70,15 +70,51 @@ std::uint32_t PathTable::number_of(const std::uintptr_t* addresses, std::size_t 
     std::uint64_t hash = base::fnv1a_start;
     base::hash_append(hash, {reinterpret_cast<const char*>(found.data()), count * sizeof found[0]});
     if (const auto known = numbers_.find(hash); known != numbers_.end()) return known->second;
+    return add_path(hash, found.data(), count);
+}
+
+std::uint32_t PathTable::add_path(std::uint64_t hash, const trace::Frame* frames, std::size_t count) {
     const std::uint32_t number = section_->paths.count.load(std::memory_order_relaxed);
     const std::uint32_t first = section_->frames.count.load(std::memory_order_relaxed);
     if (number >= section_->paths.capacity || first + count > section_->frames.capacity) return 0;
-    std::copy_n(found.begin(), count, trace::entries<trace::Frame>(*section_, section_->frames) + first);
+    std::copy_n(frames, count, trace::entries<trace::Frame>(*section_, section_->frames) + first);
     trace::entries<trace::PathEntry>(*section_, section_->paths)[number] = {first, static_cast<std::uint32_t>(count)};
     section_->frames.count.store(first + static_cast<std::uint32_t>(count), std::memory_order_release);
     section_->paths.count.store(number + 1, std::memory_order_release);
     numbers_.emplace(hash, number);
     return number;
+}
+
+std::uint32_t PathTable::number_of_frames(const SampledFrame* frames, std::size_t count) {
+    // Other frames than those of addresses, but maybe as many bytes alike.
+    std::uint64_t hash = base::fnv1a_start ^ 1U;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::array<std::uint64_t, 2> words{
+            std::uint64_t{frames[i].module} << 8U | static_cast<std::uint64_t>(frames[i].kind), frames[i].offset};
+        base::hash_append(hash, {reinterpret_cast<const char*>(words.data()), sizeof words});
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto known = numbers_.find(hash); known != numbers_.end()) return known->second;
+    std::array<trace::Frame, deepest> found{};
+    const auto* const modules = trace::entries<trace::ModuleEntry>(*section_, section_->sampling.modules);
+    for (std::size_t i = 0; i < count; ++i) {
+        const SampledFrame& frame = frames[i];
+        const bool is_python = frame.kind == trace::ContextKind::python;
+        if (is_python)
+            found[i].module = number_of_module(python_module(frame));
+        else if (frame.module != 0)
+            found[i].module = number_of_module(modules[frame.module]);
+        found[i].offset = is_python ? frame.offset & 0xFFFFFFFFU : frame.offset;
+    }
+    return add_path(hash, found.data(), count);
+}
+
+/// A function of Python's stands among modules, and its frames' offsets are lines.
+trace::ModuleEntry PathTable::python_module(const SampledFrame& frame) const {
+    const char* const texts = trace::entries<char>(*section_, section_->sampling.texts);
+    trace::ModuleEntry out{};
+    put_text(out.path, std::string(trace::python_prefix) + (texts + (frame.offset >> 32U)) + ":" + (texts + frame.module));
+    return out;
 }
 
 std::uint32_t PathTable::module_of(std::uintptr_t address, std::uint64_t& offset) {

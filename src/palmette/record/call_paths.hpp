@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "palmette/base/stack_walk.hpp"
+#include "palmette/record/sampled_stack.hpp"
 #include "palmette/trace/format.hpp"
 
 namespace palmette::record {
@@ -40,6 +41,8 @@ class PathTable {
     /// last known to be right.
     Found find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
     trace::SectionHeader* section() { return section_; }
+    /// Of frames that are known already, from the innermost outwards: a module and an offset each. 0: no place.
+    std::uint32_t number_of_frames(const SampledFrame* frames, std::size_t count);
 
   private:
     struct Module {
@@ -48,6 +51,8 @@ class PathTable {
         trace::ModuleEntry entry{};
     };
     std::uint32_t number_of(const std::uintptr_t* addresses, std::size_t count);
+    std::uint32_t add_path(std::uint64_t hash, const trace::Frame* frames, std::size_t count);
+    trace::ModuleEntry python_module(const SampledFrame& frame) const;
     std::uint32_t module_of(std::uintptr_t address, std::uint64_t& offset);
     void learn_modules();
     std::uint32_t number_of_module(const trace::ModuleEntry& entry);

@@ -22,7 +22,11 @@ struct CodeRule {
 
 class CodeRules {
   public:
-    void attach(trace::SectionHeader& section) { section_ = &section; }
+    void attach(trace::SectionHeader& section) {
+        section_ = &section;
+        slots_ = zeroed<Slot>(slots);
+        known_ = zeroed<Known>(most_known);
+    }
 
     /// False: nothing can be learnt in this moment. Async-signal-safe; 5 ns, and microseconds the first time.
     /// `generation`: how often modules were unloaded so far.
@@ -52,7 +56,7 @@ class CodeRules {
     std::uint32_t number_of(const dl_phdr_info& module, std::uint32_t generation);
 
     trace::SectionHeader* section_ = nullptr;
-    Slot* slots_ = zeroed<Slot>(slots);
+    Slot* slots_ = nullptr;
     std::atomic<bool> learning_{false};
     std::atomic<std::uint32_t> unloading_{0};
     base::ReadablePages readable_;
@@ -64,7 +68,7 @@ class CodeRules {
         std::uint32_t generation = 0, number = 0;
     };
     static constexpr std::size_t most_known = 1024;
-    Known* known_ = zeroed<Known>(most_known);
+    Known* known_ = nullptr;
     std::size_t known_count_ = 0;
 };
 

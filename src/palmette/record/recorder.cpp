@@ -34,7 +34,7 @@ constinit thread_local ThreadState* thread_state __attribute__((tls_model("initi
 namespace {
 
 constexpr std::uint32_t most_communicators = 1U << 16U, most_aggregates = 4096, most_paths = 4096,
-                        most_frames = 1U << 15U, most_modules = 256, most_threads = 64, most_plans = 2048,
+                        most_frames = 1U << 15U, most_modules = 4096, most_threads = 64, most_plans = 2048,
                         most_sends = 1U << 16U;
 static_assert(most_communicators <= trace::communicator_mask + 1 && most_paths <= 1U << 16U && most_plans <= 1U << 16U,
               "a record has 16 bits for each");

@@ -46,7 +46,8 @@ SampledWalk::SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds
       bounds_(bounds),
       pc_(registers.pc),
       sp_(registers.sp),
-      fp_(registers.fp) {
+      fp_(registers.fp),
+      is_exact_(registers.is_exact) {
     // What is above the stack pointer on the thread's own stack is there. This may be a coroutine's stack that lies where
     // the thread's could have grown to: then pages between them are missing.
     own_from_ = bounds_.low;

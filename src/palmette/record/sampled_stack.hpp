@@ -61,6 +61,7 @@ StackBounds own_stack_bounds();
 /// A thread's registers where it was interrupted.
 struct Registers {
     std::uintptr_t pc = 0, sp = 0, fp = 0;
+    bool is_exact = true;  ///< else it is in a call that returns to `pc`
 };
 
 /// One walk, from the innermost frame outwards.
@@ -97,7 +98,7 @@ class SampledWalk {
     CodeRule code_;
     Where where_ = Where::frame;
     std::size_t steps_ = 0;
-    bool is_exact_ = true;  ///< the address is an interrupted one
+    bool is_exact_;  ///< the address is an interrupted one
 };
 
 }  // namespace palmette::record

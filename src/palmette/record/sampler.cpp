@@ -45,6 +45,8 @@ namespace palmette::record {
 void start_sampling(trace::SectionHeader&) {}
 void stop_sampling() {}
 void before_unload() {}
+constinit std::atomic<bool> calls_have_python{false};
+std::uint32_t path_with_python(PathTable&, std::uint32_t native, const void*, const void*) { return native; }
 void after_unload() {}
 
 }  // namespace palmette::record
@@ -94,7 +96,7 @@ struct SampledState {
     std::uint32_t number = 0;
     std::uint64_t period_ns = 0;
     std::uint64_t taken = 0, taken_ticks = 0;  ///< since the rate was adapted
-    SampledFrames frames;
+    SampledFrames frames, frames_of_call;
     LastPath last;
 };
 
@@ -113,6 +115,7 @@ class Sampler {
     void join();
     void leave(SampledState& state);
     void take_signal(int signal);
+    std::uint32_t path_of_call(PathTable& paths, std::uint32_t native, const void* return_address, const void* frame);
     void sample(const ucontext_t& context, int more_periods);
     CodeRules& rules() { return rules_; }
     static constinit std::atomic<Sampler*> started;
@@ -137,7 +140,8 @@ class Sampler {
     void give_entry(SampledState& state) const;
     void measure_signal();
     void adapt(SampledState& state) const;
-    bool walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python);
+    bool walk(SampledState& state, SampledFrames& frames, std::uint32_t generation, const Registers& registers,
+              bool with_python);
     void count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns);
 
     std::mutex mutex_;
@@ -199,6 +203,7 @@ void Sampler::start(trace::SectionHeader& section) {
     }
     if (!is_any) return refuse("the kernel gives no timers on threads' CPU clocks");
     header_->by.store(trace::SampledBy::thread_cpu_timer, std::memory_order_release);
+    calls_have_python.store(python_.is_known());
 }
 
 void Sampler::stop() {
@@ -271,10 +276,17 @@ void Sampler::give_timer(SampledState& state) {
 }
 
 void Sampler::set_timer(const SampledState& state) {
+    const auto as_time = [](std::uint64_t ns) {
+        timespec out{};
+        out.tv_sec = static_cast<time_t>(ns / second_ns);
+        out.tv_nsec = static_cast<long>(ns % second_ns);
+        return out;
+    };
+    // At any time of the first period: threads that live for less than one are met as often as they should be.
+    const std::uint64_t random = (now() ^ static_cast<std::uint64_t>(state.thread_id) << 32U) * 0x9E3779B97F4A7C15ULL;
     itimerspec times{};
-    times.it_interval.tv_sec = static_cast<time_t>(state.period_ns / second_ns);
-    times.it_interval.tv_nsec = static_cast<long>(state.period_ns % second_ns);
-    times.it_value = times.it_interval;
+    times.it_interval = as_time(state.period_ns);
+    times.it_value = as_time(1 + (random >> 20U) % state.period_ns);
     syscall(SYS_timer_settime, state.timer, 0, &times, nullptr);
 }
 
@@ -331,10 +343,12 @@ void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]
     const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]), static_cast<std::uintptr_t>(words[REG_RSP]),
                               static_cast<std::uintptr_t>(words[REG_RBP])};
     const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
-    if (!walk(state, generation, registers, python_.is_known())) {
+    if (!walk(state, state.frames, generation, registers, python_.is_known())) {
         header_->unmerged.fetch_add(1, std::memory_order_relaxed);
-        walk(state, generation, registers, false);
+        walk(state, state.frames, generation, registers, false);
     }
+    if (state.frames.from_outside(0).kind == trace::ContextKind::lost)
+        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
     if (state.frames.is_cut()) header_->cut.fetch_add(1, std::memory_order_relaxed);
     count(state, begin, spent_ns);
     const std::uint64_t ticks = now() - begin;
@@ -347,23 +361,50 @@ void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]
 #endif
 }
 
-/// Fills in the state's frames. False: the Python frames among them can't be right.
-bool Sampler::walk(SampledState& state, std::uint32_t generation, const Registers& registers, bool with_python) {
-    state.frames.clear();
+std::uint32_t Sampler::path_of_call(PathTable& paths, std::uint32_t native, [[maybe_unused]] const void* return_address,
+                                    [[maybe_unused]] const void* frame) {
+#if defined(__x86_64__)
+    SampledState* const state = sampled;
+    if (!state) return native;
+    const auto at = reinterpret_cast<std::uintptr_t>(frame);
+    Registers registers;
+    registers.pc = reinterpret_cast<std::uintptr_t>(return_address);
+    registers.sp = at + 2 * sizeof(std::uintptr_t);
+    registers.fp = *static_cast<const std::uintptr_t*>(frame);
+    registers.is_exact = false;
+    const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
+    SampledFrames& frames = state->frames_of_call;
+    if (!walk(*state, frames, generation, registers, true)) return native;
+    std::array<SampledFrame, PathTable::deepest> found{};
+    bool has_python = false;
+    const std::size_t count = std::min(frames.size(), found.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        found[i] = frames.from_outside(frames.size() - 1 - i);
+        has_python = has_python || found[i].kind == trace::ContextKind::python;
+    }
+    return has_python ? paths.number_of_frames(found.data(), count) : native;
+#else
+    return native;
+#endif
+}
+
+/// Fills in the frames. False: the Python frames among them can't be right.
+bool Sampler::walk(SampledState& state, SampledFrames& frames, std::uint32_t generation, const Registers& registers,
+                   bool with_python) {
+    frames.clear();
     SampledWalk walk(rules_, generation, state.bounds, registers);
     std::optional<PythonFrames::Walk> python;
     if (with_python) python.emplace(python_, registers.sp, state.bounds.high);
     for (; walk.where() == SampledWalk::Where::frame; walk.step()) {
         const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(), [&](const SampledFrame& frame) {
-            state.frames.add(frame);
+            frames.add(frame);
         });
-        if (!is_replaced) state.frames.add(walk.frame());
+        if (!is_replaced) frames.add(walk.frame());
     }
     const bool is_lost = walk.where() == SampledWalk::Where::lost;
     if (python && (is_lost ? python->is_wrong() : !python->is_done())) return false;
     if (is_lost) {
-        state.frames.add(walk.frame());
-        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
+        frames.add(walk.frame());
     }
     return true;
 }
@@ -415,6 +456,13 @@ void start_sampling(trace::SectionHeader& section) {
 
 void stop_sampling() {
     if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->stop();
+}
+
+constinit std::atomic<bool> calls_have_python{false};
+
+std::uint32_t path_with_python(PathTable& paths, std::uint32_t native, const void* return_address, const void* frame) {
+    Sampler* const sampler = Sampler::started.load(std::memory_order_acquire);
+    return sampler ? sampler->path_of_call(paths, native, return_address, frame) : native;
 }
 
 void before_unload() {

@@ -3,6 +3,10 @@
 // from the kernel: no call of the program is interrupted.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
+#include "palmette/record/call_paths.hpp"
 #include "palmette/trace/format.hpp"
 
 namespace palmette::record {
@@ -24,6 +28,12 @@ void size_sampling(trace::SamplingHeader& header);
 void start_sampling(trace::SectionHeader& section);
 /// In MPI_Finalize: no more samples.
 void stop_sampling();
+
+/// Whether calls are asked for Python's frames: there are samples, and an interpreter that is known.
+extern constinit std::atomic<bool> calls_have_python;
+/// The path of a call of the calling thread with the frames of Python in it; `native`: the number of that without, which
+/// it is where there are none. Microseconds.
+std::uint32_t path_with_python(PathTable& paths, std::uint32_t native, const void* return_address, const void* frame);
 
 /// Around dlclose: what lies in the unloaded module isn't looked at meanwhile.
 void before_unload();

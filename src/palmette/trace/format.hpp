@@ -199,6 +199,10 @@ struct Frame {
     std::uint64_t offset;  ///< from the module's lowest address, as its program headers number it
 };
 
+/// Begins the path of what is no module but a function of Python's: its name and its file follow, a colon between them,
+/// and its frames' offsets are lines.
+inline constexpr const char* python_prefix = "python:";
+
 struct ModuleEntry {
     std::uint32_t build_id_bytes;
     std::array<unsigned char, 20> build_id;

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.mpi
 
 PROGRAMS = Path(__file__).parent / "programs"
 RATE_HZ = 500
-"""Of processor time: the late rank of each run has some 600 samples."""
-LATE_MS = 60
+"""Of processor time: the late rank of each run has some 200 samples where timers tick 250 times a second."""
+LATE_MS = 40
 """In each of 20 steps."""
 
 
@@ -79,7 +79,11 @@ def late_of(trace: Trace) -> tuple[Finding, Late]:
     return found, found.late
 
 
-@pytest.mark.parametrize("scenario", ["uneven", "line", "faults", "recursion"])
+def long(scenario: str) -> Any:
+    return pytest.param(scenario, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("scenario", ["uneven", long("line"), "faults", long("recursion")])
 def test_the_line_is_named_first(
     mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path], scenario: str
 ) -> None:
@@ -128,7 +132,7 @@ def test_what_another_thread_does_meanwhile_is_told(
     assert late.beside.site.line == marked(source, "thread")[0]
 
 
-@pytest.mark.parametrize("scenario", ["loop", "callback", "extension"])
+@pytest.mark.parametrize("scenario", [long("loop"), "callback", long("extension")])
 def test_functions_of_python_are_named(mpi_called: Callable[[str], Mpi], scenario: str) -> None:
     pytest.importorskip("mpi4py")
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.py"

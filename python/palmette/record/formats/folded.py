@@ -15,7 +15,6 @@ from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
 from palmette.record.formats.stacks import computing_of, words
 
-
 STARTS = re.compile(r"^((_start|__libc_start_\w+|clone3?|start_thread)(;|$))+")
 """Functions that a stack begins with before main."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from palmette import _core
 from palmette.record.functions import SENDS, is_started_later, operation
 from palmette.record.reading import Job, Process, RecordError
-from palmette.record.sums import MPI_MODULES
+from palmette.record.sums import told
 from palmette.record.symbols import Place, Resolver
 
 WORLD = 1
@@ -262,11 +262,7 @@ class Selection:
         return stacks, by_process
 
     def _stack(self, path: Sequence[_core.RecordedFrame]) -> tuple[Place, ...]:
-        places: list[Place] = []
-        for frame in path:
-            if places or not frame.module.rpartition("/")[2].startswith(MPI_MODULES):
-                places += self.resolver.places(frame)
-        return tuple(reversed(places))
+        return tuple(reversed(told(path, self.resolver)))
 
     def _number_communicators(self) -> None:
         known: dict[int, int] = {0: 0}
