@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Samp
     columns = _core.Recording.samples_of(str(next(sampled.recording.glob("*.palmette"))), 0)
     assert len(columns["real_ns"]) == sampling.samples
     assert sum(columns["cpu_s"]) == pytest.approx(sum(context.cpu_s for context in process.contexts))
-    assert all(a <= b for a, b in zip(columns["real_ns"], columns["real_ns"][1:], strict=False))
+    assert all(a <= b for a, b in pairwise(columns["real_ns"]))
     main = [thread for thread in sampling.threads if thread.calls_as]
     assert len(main) == 1 and main[0].samples == max(thread.samples for thread in sampling.threads)
     share = 1 - sampling.incomplete / sampling.samples
@@ -284,7 +285,7 @@ CALLS = {
     "leaf_b": {"spin"},
 }
 """Who calls whom in PYTHON."""
-PYTHON = '''import functools, sys, threading, time
+PYTHON = """import functools, sys, threading, time
 from mpi4py import MPI
 def spin(n):
     x = 0
@@ -330,7 +331,7 @@ def main():
     loop(float(sys.argv[1]))
     for thread in threads: thread.join()
 main()
-'''
+"""
 
 
 def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> None:
@@ -350,13 +351,17 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
     found = 0
     for index, context in enumerate(process.contexts):
         frames = [process.contexts[at] for at in outwards(process, index)]
-        own = [one for one in frames if one.kind == _core.ContextKind.python and one.module.endswith(("tree.py", "made.py"))]
+        own = [
+            one
+            for one in frames
+            if one.kind == _core.ContextKind.python and one.module.endswith(("tree.py", "made.py"))
+        ]
         if not context.samples or not own:
             continue
         found += context.samples
         names = [one.function.rpartition(".")[2] for one in reversed(own)]
         assert names[0] in ("<module>", "loop"), names
-        assert all(callee in CALLS.get(caller, ()) for caller, callee in zip(names, names[1:], strict=False)), names
+        assert all(callee in CALLS.get(caller, ()) for caller, callee in pairwise(names)), names
         for one in own:
             if one.function == "by_exec":
                 assert (one.module, one.line) == ("made.py", 3)
