@@ -138,6 +138,16 @@ class Recorded {
         plans[1].send_count = 1;
         auto* sends = reinterpret_cast<PlanSend*>(place(section.sends, 4, 1));
         sends[0] = {5, 0, 2, 80};
+        auto* peers = reinterpret_cast<PeerEntry*>(place(section.peers, 4, 4));
+        peers[0].rank = -1;
+        peers[1].rank = -2;
+        peers[2].rank = 6;
+        peers[2].sent[0].messages.store(2);
+        peers[2].sent[0].bytes.store(900);
+        peers[2].sent[2].messages.store(1);
+        peers[2].sent[2].bytes.store(70);
+        peers[3].rank = 7;  // whom nothing was sent to yet
+        section.one_sided_calls.store(5);
     }
 
     std::vector<char>& bytes() { return bytes_; }
@@ -289,6 +299,17 @@ TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_
     std::vector<std::uint32_t> also;
     trace.processes[0].threads[0].for_each([&](const Event& event) { also.push_back(event.communicator); });
     EXPECT_EQ(also, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+}
+
+TEST(Recording, says_what_was_sent_to_whom) {
+    const ProcessInfo process = Recording::read(Recorded().write(), true).processes[0];
+    ASSERT_EQ(process.peers.size(), 1U);
+    EXPECT_EQ(process.peers[0].rank, 6);
+    EXPECT_EQ(process.peers[0].messages, 2U);
+    EXPECT_EQ(process.peers[0].message_bytes, 900U);
+    EXPECT_EQ(process.peers[0].neighbour_blocks, 0U);
+    EXPECT_EQ(process.peers[0].exchange_bytes, 70U);
+    EXPECT_EQ(process.one_sided, 5U);
 }
 
 TEST(Recording, knows_collectives_by_their_names) {

@@ -30,7 +30,7 @@ def test_unknown_names_and_missing_files_are_told_once(mpi: Mpi, tmp_path: Path)
     (line,) = said(ran.err)
     assert "PALMETTE_TOPOLGY is no setting and has no effect (`palmette settings` lists them)" in line
     assert "PALMETTE_GIVE_UP_SUMS has no effect: it is what always happens now" in line
-    assert "PALMETTE_MATRIX is in every recording now" in line
+    assert "PALMETTE_MATRIX has no effect: it is in every recording now" in line
     assert ran.report is not None and ran.report["calls"], "they are served all the same"
     assert any("PALMETTE_TOPOLGY" in note for note in ran.report["notes"])
 
