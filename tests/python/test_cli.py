@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -114,3 +116,9 @@ def test_settings_refuses_a_value_of_the_wrong_kind(monkeypatch: pytest.MonkeyPa
     result = palmette("settings")
     assert result.status == 2
     assert result.err == "palmette settings: PALMETTE_ENABLE=yes: expected 0 or 1; correct or unset the variable\n"
+
+
+def test_the_package_has_names_for_what_scripts_need_and_loads_them_when_asked() -> None:
+    code = "import sys, palmette; print(*dir(palmette)); print('numpy' in sys.modules); print(palmette.Trace.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["SparseSum Trace __version__ load_topology", "False", "Trace"]

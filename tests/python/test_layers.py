@@ -71,7 +71,7 @@ ROOMS = (
     ("discover", "bench", "patterns", "tune", "compose"),
     ("show", "record"),
     ("analysis",),
-    ("report", "explain", "app"),
+    ("bench_page", "explain", "app"),
     ("cli",),
 )
 """Packages and modules of palmette, from the bottom up: one may import those of its own line and of lines below."""
@@ -179,7 +179,7 @@ def python_violations(root: Path) -> list[Violation]:
             parts = module.split(".")
             there = parts[1] if len(parts) > 1 else ""
             above = FLOOR.get((parts[0], there), len(ROOMS) if parts[0] == "palmette_lab" else 0)
-            if above > FLOOR.get((product, room), 0):
+            if room != "__init__" and above > FLOOR.get((product, room), 0):
                 result.append(Violation(name, line, f"imports {module}: the arrow goes up from {room} to {there}"))
             elif parts[0] in ("tests", "mpi4py"):
                 result.append(Violation(name, line, f"imports {module}, which the package must not need"))
@@ -206,7 +206,7 @@ def test_no_room_of_python_imports_another_in_a_circle() -> None:
         for _, module in imported(ast.parse(file.read_text(encoding="utf-8")), package):
             parts = module.split(".")
             here, there = f"{product}.{room}", ".".join(parts[:2])
-            if parts[0] in ("palmette", "palmette_lab") and len(parts) > 1 and there != here:
+            if parts[0] in ("palmette", "palmette_lab") and len(parts) > 1 and there != here and room != "__init__":
                 needs.setdefault(here, set()).add(there)
     TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
 

@@ -16,13 +16,13 @@ from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, OnPlace, Run
 from palmette.app.text import lines, page, to_json
 from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
 from palmette.bench.variants import PRESETS, parse_variant
+from palmette.bench_page.page import STYLE
 from palmette.cli import installations
-from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Sectioned, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.cli.place import Where, where_of
 from palmette.cli.place_errors import one_line_errors
 from palmette.measure.errors import BenchError
-from palmette.report.page import STYLE
 
 PROGRESS_S = 2.0
 """How often a line tells how far it is, where there is no terminal."""
@@ -30,8 +30,9 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 
 
 @click.command(
-    "app", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80, "allow_interspersed_args": False}
-)
+    "app", cls=Sectioned, epilog=f"Example: {EXAMPLE}",
+    context_settings={"max_content_width": 80, "allow_interspersed_args": False},
+)  # fmt: skip
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--rounds", type=Whole(1), default=5, show_default=True, help="Runs of each variant.")
 @click.option(

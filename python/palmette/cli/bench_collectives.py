@@ -17,6 +17,7 @@ from palmette.bench.settings import Settings, expand_collectives, parse_sizes, s
 from palmette.bench.store import DEFAULT_PATH, Store, open_store
 from palmette.bench.targets import Outcome
 from palmette.bench.variants import PRESETS, parse_variant
+from palmette.bench_page.page import write_page
 from palmette.cli import installations
 from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
@@ -26,9 +27,14 @@ from palmette.cli.duration import Seconds, duration
 from palmette.cli.place import LineCommand, Where, place_options
 from palmette.cli.place_errors import one_line_errors
 from palmette.measure.places import Place
-from palmette.report.page import write_page
 from palmette.units import plural
 
+SECTIONS = {
+    "Where": ("local_ranks", "topology", "abi", "mpis"),
+    "How long": ("seconds", "min_iterations", "max_iterations", "budget", "resume", "timeout"),
+    "Results": ("store", "page", "fail_if_slower", "as_json"),
+}
+"""What the options are for, in the help."""
 VARIANT_HELP = f"Palmette so set, too: {', '.join(PRESETS)}, or NAME:K=V,..."
 
 _Command = Callable[..., Any]
@@ -112,6 +118,7 @@ class Shown:
 @click.command(
     "collectives",
     cls=LineCommand,
+    sections=SECTIONS,
     context_settings={"max_content_width": 80},
     epilog="Example: palmette bench allgather --sizes 64K,256K --topology topology.json -- mpiexec -n 64",
 )

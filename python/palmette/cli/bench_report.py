@@ -13,9 +13,9 @@ from palmette.bench.results import Run
 from palmette.bench.store import DEFAULT_PATH, open_store
 from palmette.bench.targets import Outcome
 from palmette.bench.text import change_table
+from palmette.bench_page.page import write_page
 from palmette.cli.common import CliError, console, emit_json, json_option
 from palmette.cli.place_errors import one_line_errors
-from palmette.report.page import write_page
 from palmette.units import plural
 
 DEFAULT_PAGE = Path("bench.html")
@@ -75,7 +75,7 @@ def show(
             emit_json({"run": loaded.id, "started": loaded.started, "cells": [row.to_json() for row in rows]})
             return
         if speedups:
-            from palmette.report.speedups import write_speedups
+            from palmette.bench_page.speedups import write_speedups
 
             write_speedups(speedups, loaded, rows)
         else:

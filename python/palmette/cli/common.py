@@ -121,9 +121,9 @@ class OneName(click.Option):
 class Sectioned(click.Command):
     """A command with so many options that some stand below headings of their own: `sections`, by parameters' names."""
 
-    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]], **named: Any) -> None:
+    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]] | None = None, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.sections = sections
+        self.sections = sections or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that stand in no section, and then those of each."""
@@ -133,8 +133,9 @@ class Sectioned(click.Command):
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
                 rows[title_of.get(option.name or "", "Options")].append(record)
         for title, records in rows.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def sizes_option(default: str, help_text: str, metavar: str | None = None) -> Callable[[_Command], _Command]:

@@ -21,7 +21,7 @@ MANY = 3_000_000
 
 
 @click.command("convert", context_settings={"max_content_width": 80}, epilog=f"Example: {EXAMPLE}")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RECORDING", type=click.Path(path_type=Path))
 @click.option("--to", "name", type=click.Choice(NAMES), metavar="FORMAT", required=True, help=f"{', '.join(NAMES)}.")
 @click.option("-o", "--output", "target", metavar="PATH", required=True, help="Write there; OTF2 is a folder.")
 @click.option("--from", "from_s", metavar="TIME", callback=duration, help="Calls from then on: 1.2s, 350ms.")
@@ -39,9 +39,9 @@ def command(
 ) -> None:
     """Write a recording in the format of another tool.
 
-    FOLDER is what `palmette run --trace` or `--profile` got; of a profile, formats that need no single calls: folded,
-    cali, csv, speedscope, sqlite. Times count from the job's first call; a call belongs to the window when a part of it
-    does.
+    RECORDING is the folder that `palmette run --trace` or `--profile` got; of a profile, formats that need no single
+    calls: folded, cali, csv, speedscope, sqlite. Times count from the job's first call; a call belongs to the window
+    when a part of it does.
     """
     chosen = _ranks(ranks) if ranks is not None else None
     if not target:

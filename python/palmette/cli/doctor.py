@@ -23,9 +23,9 @@ def command(site: bool, as_json: bool, launcher: tuple[str, ...]) -> int:
     """Say what palmette finds on this machine.
 
     MPIs with versions and ABIs, launchers of PATH, the preload libraries, the
-    topology in force, hwloc, whether a lab can be built, GPUs with NCCL and CUDA
-    IPC, settings with their origin, and in the last line what to do next. Status 1
-    when `palmette run` can't serve any program, or a setting is wrong.
+    topology in force, hwloc, GPUs with NCCL and CUDA IPC, settings with their
+    origin, and in the last line what to do next. Status 1 when `palmette run`
+    can't serve any program, or a setting is wrong.
 
     With --site a small program is started by LAUNCHER, once a host or more often,
     and what differs between the hosts is shown: settings, files, libraries, limits,

@@ -155,15 +155,22 @@ OF_LABS = ("--lab", "--spine-delay", "--placement", "--ppn", "--ranks", "--set",
 
 
 def _moved(error: click.UsageError) -> str:
-    """Return where an option is now that a command had once, else nothing."""
+    """Return where an option is now that a command had once, or what an option of launchers is called, else nothing."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
     words = error.ctx.command_path.removeprefix("palmette ")
     name = error.option_name
+    if name in ("-n", "-np", "--np"):
+        if words == "run":
+            return f"{name} is the launcher's, which stands first: palmette run mpiexec -n 4 ./app"
+        if any("--ranks" in option.opts for option in error.ctx.command.params):
+            return f"{name}: the number of ranks is --ranks"
     if words in LAB_OPTIONS and name in OF_LABS:
         return f"{name} is an option of {LAB_OPTIONS[words]} now"
     if words == "bench collectives" and name == "--compare":
         return "--compare has another name now: palmette bench report RUN1 RUN2"
+    if words == "what-if" and name == "--recorded-on":
+        return "--recorded-on is --topology now; another network is --network"
     if words == "report" and name in ("--store", "--speedups"):
         return f"{name} is for stored runs of palmette bench: palmette bench report"
     return ""

@@ -15,6 +15,7 @@ from palmette import _core
 from palmette.cli.common import CliError, Whole
 from palmette.cli.level_names import levels_of, note_levels
 from palmette.plan.choice import Chosen
+from palmette.topology.file import another_kind
 from palmette.units import plural, text_width
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,6 +46,7 @@ OTHER_FORMS = ("reduce_scatter_block", "gatherv", "scatterv", "allgatherv", "all
 def planned_as(name: str) -> str:
     """Return the collective that `name` is planned as; reported on standard error where it differs. Raises CliError."""
     planned = _core.collectives()
+    name = name.removeprefix("MPI_").lower() if name.startswith("MPI_") else name
     if name in planned:
         return name
     if name in OTHER_FORMS:
@@ -116,7 +118,12 @@ def make_machine(machine: str | None, topology: str | None, ppn: int | None = No
     elif topology is not None:
         if levels_of(topology) and not os.path.exists(topology):  # noqa: PTH110
             raise CliError(f"--topology {topology}: no such file; a machine's synthetic form is told with --machine")
-        made = _core.Machine.from_file(topology)
+        try:
+            made = _core.Machine.from_file(topology)
+        except _core.Error as error:
+            if "line 1, column 1: " in str(error):
+                raise CliError(another_kind(topology)) from None
+            raise
     else:
         return None
     return made if ppn is None else with_places(made, ppn)

@@ -15,7 +15,7 @@ from palmette.cli.table import PALMETTE
     epilog="Example: palmette run --topology topology.json --report mpiexec -n 64 ./app",
     context_settings=SETTINGS,
 )
-@click.version_option(package_name="palmette", prog_name="palmette")
+@click.version_option(None, "-V", "--version", package_name="palmette", prog_name="palmette")
 def cli() -> None:
     """Faster collectives for the MPI programs that you have.
 

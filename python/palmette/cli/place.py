@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import click
 
 from palmette.bench.settings import split_placements
-from palmette.cli.common import CliError, Whole, errors
+from palmette.cli.common import CliError, Sectioned, Whole, errors
 from palmette.measure.lines import AS_LAUNCHED, LinePlace
 from palmette.measure.places import LocalPlace, Place
 from palmette.mpi.abi import ABIS
@@ -48,7 +48,7 @@ class Elsewhere(Protocol):
         ...
 
 
-class LineCommand(click.Command):
+class LineCommand(Sectioned):
     """A command whose words behind `--` are the line that starts the user's jobs, without a program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

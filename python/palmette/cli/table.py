@@ -79,6 +79,7 @@ PALMETTE = Table(
         "predict": "palmette plan {} --predict",
         "bound": "palmette plan {} --bound",
         "flow": "palmette plan {} --flow",
+        "version": "palmette --version",
         "aggregator": "palmette-aggregator {}",
         "lab": "palmette-lab {}",
         "simulate": "palmette-lab simulate {}",

@@ -23,7 +23,7 @@ MOST_NAMES = 8
 
 
 @click.command("top", epilog="Example: palmette top calls --every 2s")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RECORDING", type=click.Path(path_type=Path))
 @click.option("--every", "every_s", type=Seconds(0.1), help="Show it again and again: 2s.")
 @click.option("--calls", "with_calls", is_flag=True, help="Where time in MPI goes, by function and place of the call.")
 @click.option("--all", "all_rows", is_flag=True, help=f"All rows, not only {MOST_ROWS}.")
@@ -31,8 +31,8 @@ MOST_NAMES = 8
 def command(folder: Path, every_s: float | None, with_calls: bool, all_rows: bool, as_json: bool) -> None:
     """Show which MPI calls a job is in, since when, and whom each waits for.
 
-    FOLDER is what `palmette run --profile` or `--trace` got. The job may run, hang, have ended or have been killed: of
-    one that was killed, the calls are shown that it died in.
+    RECORDING is the folder that `palmette run --profile` or `--trace` got. The job may run, hang, have ended or
+    have been killed: of one that was killed, the calls are shown that it died in.
     """
     while True:
         state = _read(folder, with_calls)

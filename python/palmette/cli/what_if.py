@@ -27,12 +27,12 @@ WIDTH = 80
 FILE = click.Path(path_type=Path, dir_okay=False)
 MOST_RANKS = 3
 GIVE_MACHINE = (
-    "give --recorded-on topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
+    "give --topology topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
 )
 
 
 @click.command("what-if", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RECORDING", type=click.Path(path_type=Path))
 @click.option("--ideal", is_flag=True, help="Communication takes no time; who waits for whom stays.")
 @click.option(
     "--bound", is_flag=True, help="Collectives take what links and memory need at least; the fullest link is full."
@@ -42,9 +42,9 @@ GIVE_MACHINE = (
 @click.option(
     "--placement", metavar="FORM", help="auto: the best that is found; block, cyclic, random:SEED, hosts=... or a file."
 )
-@click.option("--topology", type=FILE, metavar="FILE", help="Another network: its topology.json.")
+@click.option("--network", type=FILE, metavar="FILE", help="Another network: its topology.json.")
 @click.option(
-    "--recorded-on", type=FILE, metavar="FILE", help="topology.json of the run, where none was kept with the trace."
+    "--topology", type=FILE, metavar="FILE", help="topology.json of the run, where none was kept with the trace."
 )
 @click.option("--hosts", metavar="A,B,...", help="The run's host of rank 0, 1, ..., where others are meant.")
 @click.option(
@@ -59,27 +59,27 @@ def command(
     forced: tuple[str, ...],
     table: Path | None,
     placement: str | None,
+    network: Path | None,
     topology: Path | None,
-    recorded_on: Path | None,
     hosts: str | None,
     written: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Tell what a recorded job would take if its communication were another.
 
-    DIR is the folder of `palmette run --trace`. Its calls are replayed: computation and who waits for whom stay as they
-    were, calls take what the model says of other algorithms, places or links. What is changed can be combined.
+    RECORDING is the folder of `palmette run --trace`. Its calls are replayed: computation and who waits for whom stay
+    as they were, calls take what the model says of other algorithms, places or links. What is changed can be combined.
     """
     from palmette.map.errors import MapError
     from palmette.record.reading import RecordError
 
     asked = _Asked(
-        folder, "ideal" if ideal else "bound" if bound else "", _force(forced), table, placement, topology, recorded_on,
+        folder, "ideal" if ideal else "bound" if bound else "", _force(forced), table, placement, network, topology,
         hosts.split(",") if hosts else None, _files(written, placement),
     )  # fmt: skip
-    if ideal + bound + bool(forced or table or placement or topology) != 1:
+    if ideal + bound + bool(forced or table or placement or network) != 1:
         raise CliError(
-            "say what is to be different: --ideal, --bound, or some of --force, --table, --placement and --topology; "
+            "say what is to be different: --ideal, --bound, or some of --force, --table, --placement and --network; "
             f"for instance: {EXAMPLE}"
         )
     try:
@@ -100,8 +100,8 @@ class _Asked:
     force: dict[str, str]
     table: Path | None
     placement: str | None
+    network: Path | None
     topology: Path | None
-    recorded_on: Path | None
     hosts: list[str] | None
     files: list[tuple[str, str]]
     """Kind and name of launchers' files."""
@@ -115,7 +115,7 @@ class _Asked:
                 "bound": "communication takes what links and memory need at least",
             }[self.costs]
         parts = [f"placement {self.placement}"] if self.placement else []
-        parts += [f"the network of {self.topology}"] if self.topology else []
+        parts += [f"the network of {self.network}"] if self.network else []
         parts += [f"{name} by {spec}" for name, spec in self.force.items()]
         return ", ".join(parts + ([f"table {self.table}"] if self.table else []))
 
@@ -135,7 +135,7 @@ def _answer(asked: _Asked) -> _Answer:
     from palmette.analysis import Trace
 
     with Working("reading the recording") as working:
-        trace = Trace(asked.folder, topology=asked.recorded_on, hosts=asked.hosts)
+        trace = Trace(asked.folder, topology=asked.topology, hosts=asked.hosts)
         job, seats = trace.job, trace.seats
         if not trace.has_calls:
             raise CliError(
@@ -147,16 +147,16 @@ def _answer(asked: _Asked) -> _Answer:
             more = f"palmette report {shlex.quote(str(asked.folder))}"
             notes = [trace.missing] if trace.missing and asked.costs == "bound" else []
             return _Answer(job, asked.what, expected, more, notes + expected.notes)
-        if seats is None or (not seats.is_known and (asked.placement or asked.topology)):
+        if seats is None or (not seats.is_known and (asked.placement or asked.network)):
             raise CliError(
                 f"the run's machine isn't known; {GIVE_MACHINE}"
                 + (f": {trace.missing}" if trace.missing and seats is None else "")
             )
-        machine_file = asked.topology or trace.machine_file
+        machine_file = asked.network or trace.machine_file
         placed, notes = None, _assumed(seats, trace.missing)
-        if machine_file is not None and (asked.placement or asked.topology):
+        if machine_file is not None and (asked.placement or asked.network):
             working.now("looking for the best placement" if asked.placement == "auto" else "placing the ranks")
-            placed, told = trace.placement(asked.placement or "", asked.topology)
+            placed, told = trace.placement(asked.placement or "", asked.network)
             _write(asked.files, placed)
             notes += told
         working.now(f"replaying {job.size:,} ranks")
@@ -165,12 +165,12 @@ def _answer(asked: _Asked) -> _Answer:
 
 
 def _assumed(seats: Seats, missing: str) -> list[str]:
-    """Return what of the machine's costs is assumed, as `palmette predict` assumes it."""
+    """Return what of the machine's costs is assumed, as `palmette plan --predict` assumes it."""
     if not seats.is_known:
         return [f"of the run's machine nodes alone are known, so that all costs are assumed; {GIVE_MACHINE}"]
     notes = [missing] if missing else []
     if all(one.provenance == "assumed" for one in _core.Costs.of(seats.job).assumptions(seats.job)):
-        notes.append("all costs of this machine are assumed (`palmette predict` lists them); `palmette calibrate` "
+        notes.append("all costs of this machine are assumed (`palmette plan --predict` lists them); `palmette calibrate` "
                      "measures them")  # fmt: skip
     return notes
 

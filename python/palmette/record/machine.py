@@ -178,7 +178,7 @@ def mean_block(function: str, bytes_of_call: int, ranks: int) -> int:
 
 @dataclass
 class Limits:
-    """Lower bounds of collectives that the MPI itself did, on the job's tree: `palmette bound`'s."""
+    """Lower bounds of collectives that the MPI itself did, on the job's tree: `palmette plan --bound`'s."""
 
     seats: Seats
 

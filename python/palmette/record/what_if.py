@@ -85,7 +85,7 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     if which == "bound" and (seats is None or not seats.has_rates):
         missing = f" (not of {', '.join(seats.without_rates)})" if seats and seats.is_known else ""
         raise RecordError(
-            f"bounds need to know what all links of the run can carry{missing}; give --recorded-on topology.json "
+            f"bounds need to know what all links of the run can carry{missing}; give --topology topology.json "
             "(`palmette discover` makes it, `palmette calibrate` measures its costs)"
         )
     try:

@@ -48,9 +48,18 @@ def load(path: str | Path) -> Topology:
         text = read_text(path)
     except FileNotFoundError:
         raise TopologyError(f"{name}: no such file; `palmette discover -o {shlex.quote(name)}` writes one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TopologyError(f"{name}: can't be read: {error}") from None
+    except UnicodeDecodeError:
+        raise TopologyError(another_kind(name)) from None
+    except OSError as error:
+        raise TopologyError(f"{name}: can't be read: {error.strerror}") from None
+    if text.strip()[:1] != "{":
+        raise TopologyError(another_kind(name))
     return parse(text, name)
+
+
+def another_kind(name: str) -> str:
+    """Return what is told of a file that holds no JSON object."""
+    return f"{name} is no topology.json (a program, a listing?); `palmette discover` writes one"
 
 
 def parse(text: str, name: str = "topology.json") -> Topology:

@@ -1,6 +1,6 @@
 """Predicted times of candidates, so that few of many have to be measured.
 
-The model simulates a candidate's plan where it can (`palmette predict`). It serves to discard candidates, not to select
+The model simulates a candidate's plan where it can (`palmette plan --predict`). It serves to discard candidates, not to select
 the best: measurements decide.
 """
 

@@ -10,15 +10,25 @@ import click
 from palmette.bench.rivals import parse_rival
 from palmette.bench.settings import Settings
 from palmette.cli import bench_report
+from palmette.cli.bench_collectives import SECTIONS as BASIC
 from palmette.cli.bench_collectives import Shown, basic_options, basic_values, measure_and_show
 from palmette.cli.common import CliError, Whole, json_option
 from palmette.cli.place import LineCommand, Where, place_options
 from palmette.cli.place_errors import one_line_errors
-from palmette_lab.cli.place import choose, lab_options
+from palmette_lab.cli.place import LAB_PARAMETERS, choose, lab_options
 from palmette_lab.sets import SETS, BenchSet, outcomes_of
 from palmette_lab.traffic import Traffic
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+SECTIONS = {
+    "On a lab": LAB_PARAMETERS,
+    **BASIC,
+    "More to measure": (
+        *("set_name", "repeat", "floor", "pass_through", "side_by_side", "rivals", "variants", "traffic"),
+        *("write_load", "no_preload"),
+    ),
+    "Results": (*BASIC["Results"], "fail_if_missed", "fail_if_any_slower"),
+}
 _PARAMETERS = {
     "min_pairs": "min_iterations",
     "max_pairs": "max_iterations",
@@ -33,6 +43,7 @@ _PARAMETERS = {
 @click.command(
     "collectives",
     cls=LineCommand,
+    sections=SECTIONS,
     context_settings={"max_content_width": 80},
     epilog="Example: palmette-lab bench allgather --lab 2leaf@50Mbit/s:2node@100Mbit/s:2core --placement random:1",
 )

@@ -18,6 +18,7 @@ from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
 from palmette.bench.text import MPI_NAMES, size_text, summary_lines, tables
+from palmette.bench_page.page import write_page
 from palmette.cli import installations
 from palmette.cli.bench_collectives import run_with_progress
 from palmette.cli.bench_show import show_run
@@ -26,7 +27,6 @@ from palmette.cli.place_errors import one_line_errors
 from palmette.discover.run import discover
 from palmette.measure.places import LocalPlace, Place
 from palmette.mpi import install as mpi_install
-from palmette.report.page import write_page
 from palmette.show.svg import svg
 from palmette.show.text import tree_text
 from palmette.topology import file as topology_file

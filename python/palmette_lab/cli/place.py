@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from palmette.cli.common import CliError, Whole, errors
+from palmette.cli.common import CliError, Sectioned, Whole, errors
 from palmette.cli.duration import duration
 from palmette.cli.level_names import note_levels
 from palmette.cli.place import ELSEWHERE, line_of
@@ -88,6 +88,10 @@ def complete_labs(_context: click.Context, _parameter: click.Parameter, incomple
     return [name for name in lab_state.known_labs() if name.startswith(incomplete)]
 
 
+LAB_PARAMETERS = ("lab", "spine_delay", "lab_mpi", "placement", "ppn", "ranks")
+"""Parameters of the options of a lab, which have a section of their own in the help."""
+
+
 def lab_options(*, placement: str | None = "block", mpi: bool = False) -> list[click.Option]:
     """Return the options of a lab; `placement`: the default of --placement, None for commands that place no ranks."""
     made = [
@@ -147,8 +151,10 @@ def on_lab(
         choose(values, makes_default=makes_default)
         return callback(**values)
 
+    assert isinstance(command, Sectioned)
     made: Callable[..., click.Command] = type(command)
     return made(
         command.name, callback=run, params=[*command.params, *lab_options(placement=placement, mpi=mpi)],
-        help=command.help, epilog=f"Example: {example}", context_settings=command.context_settings,
+        sections={"On a lab": LAB_PARAMETERS, **command.sections}, help=command.help, epilog=f"Example: {example}",
+        context_settings=command.context_settings,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from palmette.cli.common import CliError, console, emit_json, json_option
 from palmette.units import span_text
-from palmette_lab.lab import Lab, LabError, aggregators, state
+from palmette_lab.lab import Lab, LabError, aggregators, state, user_namespace
 
 
 @click.command(epilog="Example: palmette-lab status --json", context_settings={"max_content_width": 80})
@@ -43,13 +43,24 @@ def status(name: str | None, as_json: bool) -> None:
     if as_json:
         emit_json({"labs": [_described(one) for one in up]})
     elif not up:
-        click.echo("no lab is up; start one: palmette-lab up 4node@100Mbit/s")
+        click.echo(f"no lab is up; {_how()}")
     elif len(up) == 1 and up[0].ours:
         _print(_attached(up[0].state.name))
     else:
         _list(up)
     if not up:
         click.get_current_context().exit(1)
+
+
+def _how() -> str:
+    """Return how to get one here."""
+    try:
+        way = user_namespace.way()
+    except LabError as error:
+        return f"none can be made here: {error}"
+    if way == "root":
+        return "start one: palmette-lab up 4node@100Mbit/s"
+    return "without root one lives as long as its command: palmette-lab run --lab 4node@100Mbit/s --mpi mpich -- ./app"
 
 
 def _attached(name: str) -> Lab:

@@ -2,7 +2,7 @@
 
 Message costs are the simulator's parameters, so the bounds are tighter than on a real cluster:
 
-- *Links*: the bytes that must cross an edge (`palmette bound`) over its capacity, after the latency of the first
+- *Links*: the bytes that must cross an edge (`palmette plan --bound`) over its capacity, after the latency of the first
   message that crosses it, overheads of both ends included.
 - *A host*: all data that its ranks must get (or send) moves by messages, which share the host's memory and its link.
 - *Broadcast latency*: the least time until every rank is informed by the root, or the root by every rank, when each

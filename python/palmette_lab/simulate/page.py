@@ -10,9 +10,9 @@ from typing import Any
 from palmette.bench import results
 from palmette.bench.evaluate import Row
 from palmette.bench.text import size_text
+from palmette.bench_page.page import write_page
 from palmette.measure.machine import describe_machine
 from palmette.measure.statistics import Ratio, Summary, judge
-from palmette.report.page import write_page
 from palmette_lab.simulate.compare import Cell, Compared
 from palmette_lab.simulate.job import Job
 

@@ -14,11 +14,11 @@ from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
 from palmette.bench.store import open_store
 from palmette.bench.text import summary_lines
+from palmette.bench_page.content import command_line
 from palmette.measure.errors import BenchError
 from palmette.measure.lines import Line
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
-from palmette.report.content import command_line
 from palmette.topology.file import load
 from palmette_lab.lab import Lab
 

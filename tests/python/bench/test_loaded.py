@@ -19,10 +19,10 @@ from palmette.bench.results import EdgeLoad, Run
 from palmette.bench.runner import measure
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
+from palmette.bench_page.page import render
 from palmette.measure.errors import BenchError
 from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
-from palmette.report.page import render
 from palmette.topology import file as topology_file
 from palmette_lab.lab import Lab
 from palmette_lab.lab.spec import read_spec

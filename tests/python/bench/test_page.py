@@ -11,8 +11,8 @@ import pytest
 
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
-from palmette.report.content import command_line
-from palmette.report.page import render
+from palmette.bench_page.content import command_line
+from palmette.bench_page.page import render
 
 MakeRun = Callable[..., Run]
 VOID = {"meta", "br", "link", "img", "hr", "input"}

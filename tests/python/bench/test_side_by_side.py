@@ -16,7 +16,7 @@ from palmette.bench.settings import Settings
 from palmette.bench.side_by_side import geometric_mean, mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, micros_text, pass_lines, side_lines, target_lines
 from palmette.bench.targets import Target, Value, outcomes
-from palmette.report.page import render
+from palmette.bench_page.page import render
 from palmette_lab.sets import SETS, outcomes_of
 
 MakeRun = Callable[..., Run]

@@ -11,8 +11,8 @@ import pytest
 
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
+from palmette.bench_page.speedups import speedups
 from palmette.measure.errors import BenchError
-from palmette.report.speedups import speedups
 
 MakeRun = Callable[..., Run]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -20,11 +20,11 @@ from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import side_lines
 from palmette.bench.targets import Target, outcomes
 from palmette.bench.variants import PRESETS, Variant, parse_variant
+from palmette.bench_page.content import command_line
 from palmette.measure.errors import BenchError
 from palmette.measure.places import LocalPlace, program
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
-from palmette.report.content import command_line
 
 MakeRun = Callable[..., Run]
 MACHINE = "aggregator@800Mbit/s:3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"

@@ -1,4 +1,4 @@
-"""`palmette bound`: the limit, what sets it, the table behind it, errors."""
+"""`palmette plan --bound`: the limit, what sets it, the table behind it, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`palmette flow`: times, links, quiet and loaded, the picture, speed, errors."""
+"""`palmette plan --flow`: times, links, quiet and loaded, the picture, speed, errors."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def lab(lab_state: Path, _program: None) -> Iterator[Lab]:
 def trial(lab: Lab, host: str, address: str) -> subprocess.CompletedProcess[str]:
     """Run `palmette-aggregator try` on a host."""
     assert lab.token_path is not None
-    words = ["-m", "palmette.cli.main", "aggregator", "try", address, "--token", str(lab.token_path), "--bytes", "4096"]
+    words = ["-m", "palmette.cli.aggregator", "try", address, "--token", str(lab.token_path), "--bytes", "4096"]
     command = lab.exec_command(host, [sys.executable, *words])
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 

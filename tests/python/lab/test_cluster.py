@@ -278,7 +278,7 @@ def test_a_lab_ends_with_the_process_that_made_it_even_if_that_is_killed(lab_sta
 
 
 def test_a_kernel_that_refuses_namespaces_is_told_in_one_line(lab_state: Path) -> None:
-    code = "from palmette.cli.main import main; import sys; sys.exit(main(['lab', 'up', '2node']))"
+    code = "from palmette_lab.cli.main import main; import sys; sys.exit(main(['up', '2node']))"
     command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

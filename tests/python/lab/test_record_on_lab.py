@@ -134,7 +134,7 @@ def test_a_job_on_a_lab_is_recorded_whoever_starts_palmette(lab: Lab, tmp_path: 
     folder = tmp_path / "t"
     palmette = [sys.executable, "-m", "palmette.cli.main"]
     record = [*palmette, "run", "--trace", str(folder)]
-    on_lab = [*palmette, "lab", "run", "--lab", lab.state.name, "--mpi", "mpich"]
+    on_lab = [sys.executable, "-m", "palmette_lab.cli.main", "run", "--lab", lab.state.name, "--mpi", "mpich"]
     heat = [str(PROGRAMS / "heat.mpich"), "3"]
     words = [*on_lab, "--", *record, *heat] if inside else [*record, *on_lab, "--palmette", "--", *heat]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120, check=False)

@@ -29,8 +29,8 @@ BRIEF = ("/bin/sleep", "0.5")
 
 def run_command(*arguments: str | Path) -> list[str]:
     """`palmette-lab run ARGUMENTS` in a process of its own."""
-    code = "from palmette.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, "-c", code, "lab", "run", *map(str, arguments)]
+    code = "from palmette_lab.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", code, "run", *map(str, arguments)]
 
 
 def running(marker: str) -> list[str]:

@@ -28,10 +28,10 @@ def test_a_host_with_another_file_of_settings_is_found(make_lab: Callable[[str, 
     (site / "topology.json").write_text(lab.topology_path.read_text())
     other.write_text("PALMETTE_WAIT=mpi\n")
     # Each host has mounts of its own, so that h3 sees another file under the same name.
-    palmette = str(Path(sys.executable).with_name("palmette"))
-    words = [palmette, "lab", "exec", "--name", name, "h3", "mount", "--bind", str(other), str(site / "settings")]
+    palmette_lab = str(Path(sys.executable).with_name("palmette-lab"))
+    words = [palmette_lab, "exec", "--name", name, "h3", "mount", "--bind", str(other), str(site / "settings")]
     subprocess.run(words, check=True)
-    words = [palmette, "lab", "run", "--name", name, "--mpi", "mpich", "--ppn", "1"]
+    words = [palmette_lab, "run", "--name", name, "--mpi", "mpich", "--ppn", "1"]
     told = ask([*words, "--env", f"PALMETTE_SITE={site}", "--"])
     found = compare(told)
     assert found.hosts == ["h0", "h1", "h2", "h3"]

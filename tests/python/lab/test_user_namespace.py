@@ -128,7 +128,7 @@ def _command(*arguments: str) -> list[str]:
         drop = ["setpriv", "--bounding-set=-sys_admin,-net_admin", "--inh-caps=-sys_admin,-net_admin"]
     else:
         drop = []
-    return [*drop, sys.executable, "-m", "palmette.cli.main", *arguments]
+    return [*drop, sys.executable, "-m", "palmette_lab.cli.main", *arguments]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def _possible() -> None:
 @pytest.mark.mpi
 def test_a_program_runs_on_a_lab_without_root(_possible: None, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
-    words = _command("lab", "run", "--lab", "2node@100Mbit/s~5ms:1core", "--mpi", "mpich", "--")
+    words = _command("run", "--lab", "2node@100Mbit/s~5ms:1core", "--mpi", "mpich", "--")
     done = subprocess.run(
         [*words, "sh", "-c", "hostname; ls; exit 3"],
         cwd=tmp_path,
@@ -172,7 +172,7 @@ def test_nothing_is_left_of_a_command_that_is_interrupted_or_killed(
     _possible: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    words = _command("lab", "run", "--lab", "2node:1core", "--mpi", "mpich", "--")
+    words = _command("run", "--lab", "2node:1core", "--mpi", "mpich", "--")
     before = set(Path("/sys/class/net").iterdir())
     program = ["sh", "-c", f"touch {tmp_path}/started; exec sleep 600"]
     with subprocess.Popen([*words, *program], stderr=subprocess.PIPE, text=True) as running:

@@ -152,8 +152,8 @@ def test_what_if_tells_mistakes_in_a_line(palmette: Callable[..., Any], folder: 
         ("--ideal", "--bound"): "say what is to be different",
         ("--force", "allreduce"): "give COLLECTIVE=SPEC",
         ("--force", "allreduce=none"): "has no such algorithm",
-        ("--placement", "block"): "--recorded-on topology.json",
-        ("--bound",): "--recorded-on topology.json",
+        ("--placement", "block"): "--topology topology.json",
+        ("--bound",): "--topology topology.json",
         ("--ideal", "--write", "hydra=x"): "--write is for a placement",
         ("--placement", "auto", "--write", "x"): "give KIND=FILE",
     }
@@ -246,7 +246,7 @@ def test_what_if_takes_assumed_costs_where_none_are_known(
     assert "nodes alone are known, so that all costs are assumed" in note and "palmette calibrate" in note
     assert " --topology " not in json.loads(result.out)["next"]
     bare = topology_of("1node:4core", tmp_path / "bare.json")
-    hosts = ("--recorded-on", bare, "--hosts", "h0,h0,h0,h0")
+    hosts = ("--topology", bare, "--hosts", "h0,h0,h0,h0")
     notes = json.loads(palmette("what-if", folder, "--force", "allreduce=ring", *hosts, "--json").out)["notes"]
     assert any("all costs of this machine are assumed" in note and "palmette calibrate" in note for note in notes)
 

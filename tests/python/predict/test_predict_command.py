@@ -1,4 +1,4 @@
-"""`palmette predict`: tables, curves, JSON, what figures rest on, errors."""
+"""`palmette plan --predict`: tables, curves, JSON, what figures rest on, errors."""
 
 from __future__ import annotations
 

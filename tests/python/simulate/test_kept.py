@@ -157,7 +157,7 @@ def test_one_that_is_interrupted_leaves_no_process_and_no_file_behind(
     words = ["simulate", "--machine", "4leaf@3GB/s:8node@1.5GB/s:16core", "--collectives", "alltoall", "--sizes", "4K"]
     # A shell starts background jobs with SIGINT ignored, and Python then leaves it so.
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    program += "from palmette.cli.main import main; sys.exit(main())"
+    program += "from palmette_lab.cli.main import main; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", program, *words],
         env=os.environ | {"TMPDIR": str(tmp_path)},

@@ -224,11 +224,11 @@ def test_a_real_fabric_is_simulated(
     assert json.loads(result.out)["cells"][0]["ratio"] > 0
 
 
-def test_calls_without_bytes_take_no_time(smpirun: str, palmette: Call) -> None:
+def test_calls_without_bytes_take_no_time(smpirun: str, palmette_lab: Call) -> None:
     words = ["simulate", "--machine", SMALL, "--collectives", "gather,bcast,alltoall", "--sizes", "0,8"]
-    result = palmette(*words)
+    result = palmette_lab(*words)
     assert result.status == 0, result.err
-    result = palmette(*words, "--json")
+    result = palmette_lab(*words, "--json")
     cells = json.loads(result.out)["cells"]
     assert "none" not in {cell["algorithm"] for cell in cells if cell["size_bytes"] > 0}
     empty = [cell for cell in cells if cell["size_bytes"] == 0]

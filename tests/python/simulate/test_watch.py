@@ -85,12 +85,12 @@ def test_palmette_is_told_of_the_load_and_a_quiet_job_not(smpirun: str, tmp_path
         assert found.algorithms == {1024: algorithm}
 
 
-def test_the_command_says_what_the_traffic_takes(smpirun: str, palmette: Call) -> None:
+def test_the_command_says_what_the_traffic_takes(smpirun: str, palmette_lab: Call) -> None:
     asked = ("simulate", "--machine", SMALL, "--collectives", "gather", "--sizes", "64", "--rivals", "none")
-    result = palmette(*asked, "--traffic", "alltoall:all:64K")
+    result = palmette_lab(*asked, "--traffic", "alltoall:all:64K")
     assert result.status == 0, result.err
     assert "load of links by the traffic alone, as palmette knows it: leaf0" in " ".join(result.out.split())
-    document = json.loads(palmette(*asked, "--traffic", "alltoall:all:64K", "--json").out)
+    document = json.loads(palmette_lab(*asked, "--traffic", "alltoall:all:64K", "--json").out)
     assert {load["level"] for load in document["loads"]} == {"leaf", "node"}
     assert all(0 < load["load"] <= 1 for load in document["loads"])
-    assert json.loads(palmette(*asked, "--json").out)["loads"] == []
+    assert json.loads(palmette_lab(*asked, "--json").out)["loads"] == []

@@ -206,5 +206,5 @@ def test_the_command_writes_the_placement_that_it_finds(
     assert found["gain"] > 0.2 and f"mpiexec $(cat {hosts})" in found["next"]
     assert hosts.read_text(encoding="utf-8").startswith("-hosts h")
     assert "method" in found["notes"][0]
-    other = palmette("what-if", job.folder, "--topology", job.folder / "topology.json")
+    other = palmette("what-if", job.folder, "--network", job.folder / "topology.json")
     assert other.status == 0 and "0% less" in other.out

@@ -13,12 +13,12 @@ from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.targets import Outcome
 from palmette.bench.text import hidden_text, mpi_text, name_text, ratio_text, size_text, spread_text, time_text
+from palmette.bench_page import content
+from palmette.bench_page.comparisons import comparisons
+from palmette.bench_page.loaded import loaded
 from palmette.draw.templates import environment
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
-from palmette.report import content
-from palmette.report.comparisons import comparisons
-from palmette.report.loaded import loaded
 from palmette.show.svg import svg
 from palmette.topology.file import parse
 
