@@ -144,8 +144,9 @@ def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
 
 
 def told(path: Sequence[Framed], resolver: Resolver) -> list[Place]:
-    """Return the places of a path outside of MPI, the innermost first, as a picture shows them: where there are frames of
-    Python's, those of the interpreter and of Cython's own functions stand for nothing else.
+    """Return the places of a path outside of MPI, the innermost first, as a picture shows them.
+
+    Where there are frames of Python's, those of the interpreter and of Cython's own functions stand for nothing else.
     """
     inner = list(path)
     while inner and inner[0].module.rpartition("/")[2].startswith(MPI_MODULES):
