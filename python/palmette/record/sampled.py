@@ -9,6 +9,8 @@ from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Line
 from palmette.record.reading import Job
 
+MOST_LINES = 200
+"""In documents."""
 LEAST = 0.005
 """Of all processor time: nodes of the tree below it are left out of documents."""
 
@@ -34,7 +36,7 @@ def document(job: Job, contexts: Contexts) -> dict[str, Any]:
         "samples": samples, "rate_hz": 1 / max(periods) if periods else None,
         "complete": 1 - incomplete / samples if samples else None, "lost": sum(one.lost for one in taken),
         "computing_s": computing_s, "in_mpi_s": float(inside.sum()),
-        "lines": [_line(one, computing_s) for one in contexts.lines()],
+        "lines": [_line(one, computing_s) for one in contexts.lines(MOST_LINES)],
         "tree": tree(contexts),
     }  # fmt: skip
 
