@@ -18,6 +18,7 @@ import pytest
 
 from palmette import _core
 from palmette.record.reading import RecordError, read_job
+from palmette.record.sums import sums_of
 from palmette.run.prepared import prepare
 
 from .conftest import PRELOADS, ROOT, Mpi
@@ -260,7 +261,7 @@ def test_without_the_option_there_are_no_samples(sampled: Sampled) -> None:
 
 CALLS = {
     "<module>": {"main"},
-    "main": {"loop"},
+    "main": {"loop", "meets"},
     "loop": {"by_sort", "by_generator", "by_class", "by_reduce", "by_recursion", "by_error", "by_exec", "by_coroutine"},
     "by_sort": {"key"},
     "key": {"leaf_b"},
@@ -325,7 +326,9 @@ def loop(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         by_sort(); by_generator(); by_class(); by_reduce(); by_recursion(); by_error(); by_exec(); by_coroutine()
+def meets(): MPI.COMM_WORLD.Barrier()
 def main():
+    meets()
     threads = [threading.Thread(target=loop, args=(0.5,)) for _ in range(2)]
     for thread in threads: thread.start()
     loop(float(sys.argv[1]))
@@ -373,3 +376,12 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
     assert found >= 0.95 * sampling.samples, "most are in the script"
     assert sampling.unmerged <= 0.01 * sampling.samples
     print(f"{sampling.samples} samples, {sampling.unmerged} unmerged, {sampling.incomplete} incomplete")
+    # Calls are told by Python's lines, too.
+    (barrier,) = [row for row in process.aggregates if row.function == "MPI_Barrier"]
+    modules = [(frame.module, frame.offset) for frame in process.paths[barrier.path]]
+    lines = PYTHON.splitlines()
+    meets = lines.index("def meets(): MPI.COMM_WORLD.Barrier()") + 1
+    expected = [(f"python:meets:{script}", meets), (f"python:main:{script}", lines.index("    meets()") + 1)]
+    assert [one for one in modules if one[0].startswith("python:")][:2] == expected
+    (row,) = [row for row in sums_of(read_job(folder)).rows if row.function == "MPI_Barrier"]
+    assert str(row.place) == f"tree.py:{meets}"
