@@ -337,20 +337,38 @@ main()
 """
 
 
-def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> None:
-    pytest.importorskip("mpi4py")
+def interpreters() -> list[Path]:
+    """Return a CPython of each version that is there, this one first."""
+    found = {sys.version_info[:2]: Path(sys.executable)}
+    for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")):
+        major, minor = path.parents[1].name.split(".")[:2]
+        if (3, 10) <= (int(major), int(minor)) < (3, 14):
+            found.setdefault((int(major), int(minor)), path)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("python", interpreters(), ids=lambda path: path.parents[1].name)
+def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path, python: Path) -> None:
     mpi = mpi_called("mpich")
     script, folder = tmp_path / "tree.py", tmp_path / "recording"
-    script.write_text(PYTHON, encoding="utf-8")
-    ran = mpi.run(
-        1, Path(sys.executable), script, 2, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"}
-    )
+    text = PYTHON
+    is_own = python == Path(sys.executable)
+    if is_own:
+        pytest.importorskip("mpi4py")
+    else:  # which have no mpi4py; the recorder's functions come first
+        library = mpi.installation.prefix / "lib" / "libmpi.so.12"
+        loads = f"import ctypes; ctypes.CDLL({str(library)!r}, mode=ctypes.RTLD_GLOBAL); own = ctypes.CDLL(None)"
+        text = text.replace("from mpi4py import MPI", f"{loads}; own.MPI_Init(None, None)")
+        text = text.replace("MPI.COMM_WORLD.Barrier()", "own.MPI_Barrier(0x44000000)") + "own.MPI_Finalize()\n"
+    script.write_text(text, encoding="utf-8")
+    ran = mpi.run(1, python, script, 2, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"})
     assert ran.status == 0, ran.text
     process = read_job(folder).processes[0].recorded
     sampling = process.sampling
-    assert sampling.python >> 16 == sys.hexversion >> 16
     if sampling.python_is_refused:
         pytest.skip("this Python's frames aren't known")
+    version = run(python, "-c", "import sys; print(sys.hexversion >> 16)")
+    assert sampling.python >> 16 == int(version)
     found = 0
     for index, context in enumerate(process.contexts):
         frames = [process.contexts[at] for at in outwards(process, index)]
@@ -379,8 +397,8 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
     # Calls are told by Python's lines, too.
     (barrier,) = [row for row in process.aggregates if row.function == "MPI_Barrier"]
     modules = [(frame.module, frame.offset) for frame in process.paths[barrier.path]]
-    lines = PYTHON.splitlines()
-    meets = lines.index("def meets(): MPI.COMM_WORLD.Barrier()") + 1
+    lines = text.splitlines()
+    meets = next(at for at, line in enumerate(lines) if line.startswith("def meets()")) + 1
     expected = [(f"python:meets:{script}", meets), (f"python:main:{script}", lines.index("    meets()") + 1)]
     assert [one for one in modules if one[0].startswith("python:")][:2] == expected
     (row,) = [row for row in sums_of(read_job(folder)).rows if row.function == "MPI_Barrier"]
