@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal["flag", "choice", "count", "share", "path", "report", "force", "device", "site", "joblog", "sharp", "rate"]
+Kind = Literal[
+    "flag", "choice", "count", "share", "path", "report", "force", "device", "site", "joblog", "sharp", "rate"
+]
 """What a value is: flag 0 or 1; choice one of the declared `choices`; count 0 or more; share 0 or a percentage such as
 1%; report 0, 1 or a path that ends in .json; force FUNCTION=ALGORITHM, several with `;`; device auto, off, staging, ipc
 or nccl, then ,mpi or ,no-mpi; site 0 or a folder; joblog 0, syslog, syslog:/SOCKET or a path, a folder's too; sharp

@@ -18,7 +18,7 @@ class _RunCommand(click.Command):
     """Accepts --report with or without a file, though a command line follows it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Join `--report` and a file that ends in .json; a lone `--report` asks for the page, `--sample` for its rate."""
+        """Join `--report` and a file that ends in .json; alone it asks for the page, `--sample` for its rate."""
         if mistake := mistake_in(args):
             raise CliError(mistake)
         words = list(args)

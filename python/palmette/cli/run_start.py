@@ -61,8 +61,8 @@ def choices_of(values: Mapping[str, Any]) -> Choices:
     paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
     return Choices(
-        report=values["report"], sample=values["sample"], reorder=values["reorder"], force=force, off=values["off"], verbose=values["verbose"],
-        **paths,
+        report=values["report"], sample=values["sample"], reorder=values["reorder"], force=force, off=values["off"],
+        verbose=values["verbose"], **paths,
     )  # fmt: skip
 
 

@@ -31,8 +31,8 @@ RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 class Choices(NamedTuple):
     """The options' values; None and empty leave a setting to the environment.
 
-    `report` is `1` or a path that ends in .json; `sample` is a number of samples a second, or a percentage; `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the
-    MPI's own.
+    `report` is `1` or a path that ends in .json; `sample` is a number of samples a second, or a percentage;
+    `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the MPI's own.
     """
 
     topology: Path | None = None

@@ -16,7 +16,8 @@ bool is_readable(std::uintptr_t address);
 /// The same of all pages that hold some of `bytes` bytes. Nothing for 0 bytes: true.
 bool is_readable(std::uintptr_t address, std::size_t bytes);
 
-/// Pages that were found to be readable, for who looks at the same ones again and again, and takes it that they stay so.
+/// Pages that were found to be readable, for who looks at the same ones again and again, and takes it that they stay
+/// so.
 class ReadablePages {
   public:
     /// As above, but asks once for each page.

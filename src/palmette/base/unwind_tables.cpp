@@ -181,11 +181,9 @@ std::optional<FunctionEntry> entry_of(const Tables& tables) {
 std::optional<FunctionEntry> function_entry_at(std::uintptr_t address) {
     Tables tables;
     tables.address = address;
-    dl_iterate_phdr(
-        [](dl_phdr_info* module, std::size_t, void* out) {
-            return look_for_tables(*module, *static_cast<Tables*>(out)) ? 1 : 0;
-        },
-        &tables);
+    dl_iterate_phdr([](dl_phdr_info* module, std::size_t,
+                       void* out) { return look_for_tables(*module, *static_cast<Tables*>(out)) ? 1 : 0; },
+                    &tables);
     return entry_of(tables);
 }
 

@@ -25,18 +25,18 @@ nb::object column(std::vector<Value> values) {
 }  // namespace
 
 void register_trace(nb::module_& m) {
-    using trace::ContextInfo;
-    using trace::SampledThreadInfo;
-    using trace::SamplingInfo;
     using trace::AggregateInfo;
     using trace::CallInfo;
     using trace::CommunicatorInfo;
+    using trace::ContextInfo;
     using trace::FrameInfo;
     using trace::OpenCallInfo;
     using trace::PlanInfo;
     using trace::ProcessInfo;
     using trace::Recording;
     using trace::RequestInfo;
+    using trace::SampledThreadInfo;
+    using trace::SamplingInfo;
     using trace::SendInfo;
     using trace::SyncInfo;
 
@@ -177,7 +177,8 @@ void register_trace(nb::module_& m) {
         .def_ro("period_s", &SamplingInfo::period_s,
                 "Of CPU time between two samples of a thread, as it was asked for last.")
         .def_ro("samples", &SamplingInfo::samples, "Taken.")
-        .def_ro("dropped", &SamplingInfo::dropped, "Of them, those that samples_of hasn't any more: contexts count them.")
+        .def_ro("dropped", &SamplingInfo::dropped,
+                "Of them, those that samples_of hasn't any more: contexts count them.")
         .def_ro("lost", &SamplingInfo::lost, "Not taken.")
         .def_ro("incomplete", &SamplingInfo::incomplete, "Of those taken: whose walk didn't reach the thread's start.")
         .def_ro("cut", &SamplingInfo::cut, "Deeper than what is kept.")

@@ -113,7 +113,8 @@ std::uint32_t PathTable::number_of_frames(const SampledFrame* frames, std::size_
 trace::ModuleEntry PathTable::python_module(const SampledFrame& frame) const {
     const char* const texts = trace::entries<char>(*section_, section_->sampling.texts);
     trace::ModuleEntry out{};
-    put_text(out.path, std::string(trace::python_prefix) + (texts + (frame.offset >> 32U)) + ":" + (texts + frame.module));
+    put_text(out.path,
+             std::string(trace::python_prefix) + (texts + (frame.offset >> 32U)) + ":" + (texts + frame.module));
     return out;
 }
 

@@ -18,8 +18,9 @@ using From = base::FrameRule::From;
 std::uint64_t packed(const CodeRule& rule, std::uint32_t generation) {
     const base::FrameRule& frame = rule.rule;
     const auto bits = static_cast<std::uint32_t>(frame.kind) | static_cast<std::uint32_t>(frame.cfa_from) << 2U |
-                      static_cast<std::uint32_t>(frame.fp_from) << 4U | static_cast<std::uint32_t>(frame.ra_from) << 6U |
-                      (frame.cfa_is_there ? 1U : 0U) << 8U | (frame.is_signal ? 1U : 0U) << 9U | rule.module << 16U;
+                      static_cast<std::uint32_t>(frame.fp_from) << 4U |
+                      static_cast<std::uint32_t>(frame.ra_from) << 6U | (frame.cfa_is_there ? 1U : 0U) << 8U |
+                      (frame.is_signal ? 1U : 0U) << 9U | rule.module << 16U;
     return std::uint64_t{generation} << 32U | bits;
 }
 
@@ -119,14 +120,15 @@ std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t gen
     auto* const entries = trace::entries<trace::ModuleEntry>(*section_, table);
     const std::uint32_t count = table.count.load(std::memory_order_relaxed);
     std::uint32_t number = 1;
-    while (number < count && (entries[number].build_id != entry.build_id || entries[number].path != entry.path)) ++number;
+    while (number < count && (entries[number].build_id != entry.build_id || entries[number].path != entry.path))
+        ++number;
     if (number >= table.capacity) return 0;
     if (number >= count) {
         entries[number] = entry;
         table.count.store(number + 1, std::memory_order_release);
     }
-    Known* place = std::find_if(known_, known_ + known_count_,
-                                [&](const Known& one) { return one.generation != generation; });
+    Known* place =
+        std::find_if(known_, known_ + known_count_, [&](const Known& one) { return one.generation != generation; });
     if (place == known_ + most_known) return number;
     if (place == known_ + known_count_) ++known_count_;
     *place = {module.dlpi_addr, module.dlpi_phdr, generation, number};

@@ -18,21 +18,85 @@ namespace {
 
 /// By the headers of each version, for 64 bits; what no version has is 0.
 constexpr std::array<PythonLayout, 4> layouts{{
-    {.minor = 10, .thread_id = 176, .current = 48, .root = 264, .old_frame = 24, .chunk = 0,
-     .evaluation_frame = 0, .evaluation_previous = 8, .code = 32, .previous = 24, .instruction = 96, .owner = 0,
-     .is_entry = 0, .name = 112, .file = 104, .lines = 120, .first_line = 40, .instructions = 0, .ascii_text = 48,
+    {.minor = 10,
+     .thread_id = 176,
+     .current = 48,
+     .root = 264,
+     .old_frame = 24,
+     .chunk = 0,
+     .evaluation_frame = 0,
+     .evaluation_previous = 8,
+     .code = 32,
+     .previous = 24,
+     .instruction = 96,
+     .owner = 0,
+     .is_entry = 0,
+     .name = 112,
+     .file = 104,
+     .lines = 120,
+     .first_line = 40,
+     .instructions = 0,
+     .ascii_text = 48,
      .other_text = 72},
-    {.minor = 11, .thread_id = 152, .current = 56, .root = 336, .old_frame = 0, .chunk = 296,
-     .evaluation_frame = 8, .evaluation_previous = 16, .code = 32, .previous = 48, .instruction = 56, .owner = 69,
-     .is_entry = 68, .name = 128, .file = 112, .lines = 136, .first_line = 72, .instructions = 184, .ascii_text = 48,
+    {.minor = 11,
+     .thread_id = 152,
+     .current = 56,
+     .root = 336,
+     .old_frame = 0,
+     .chunk = 296,
+     .evaluation_frame = 8,
+     .evaluation_previous = 16,
+     .code = 32,
+     .previous = 48,
+     .instruction = 56,
+     .owner = 69,
+     .is_entry = 68,
+     .name = 128,
+     .file = 112,
+     .lines = 136,
+     .first_line = 72,
+     .instructions = 184,
+     .ascii_text = 48,
      .other_text = 72},
-    {.minor = 12, .thread_id = 136, .current = 56, .root = 272, .old_frame = 0, .chunk = 232,
-     .evaluation_frame = 0, .evaluation_previous = 8, .code = 0, .previous = 8, .instruction = 56, .owner = 70,
-     .is_entry = 0, .name = 128, .file = 112, .lines = 136, .first_line = 68, .instructions = 192, .ascii_text = 40,
+    {.minor = 12,
+     .thread_id = 136,
+     .current = 56,
+     .root = 272,
+     .old_frame = 0,
+     .chunk = 232,
+     .evaluation_frame = 0,
+     .evaluation_previous = 8,
+     .code = 0,
+     .previous = 8,
+     .instruction = 56,
+     .owner = 70,
+     .is_entry = 0,
+     .name = 128,
+     .file = 112,
+     .lines = 136,
+     .first_line = 68,
+     .instructions = 192,
+     .ascii_text = 40,
      .other_text = 56},
-    {.minor = 13, .thread_id = 152, .current = 72, .root = 0, .old_frame = 0, .chunk = 232,
-     .evaluation_frame = 0, .evaluation_previous = 0, .code = 0, .previous = 8, .instruction = 56, .owner = 70,
-     .is_entry = 0, .name = 128, .file = 112, .lines = 136, .first_line = 68, .instructions = 200, .ascii_text = 40,
+    {.minor = 13,
+     .thread_id = 152,
+     .current = 72,
+     .root = 0,
+     .old_frame = 0,
+     .chunk = 232,
+     .evaluation_frame = 0,
+     .evaluation_previous = 0,
+     .code = 0,
+     .previous = 8,
+     .instruction = 56,
+     .owner = 70,
+     .is_entry = 0,
+     .name = 128,
+     .file = 112,
+     .lines = 136,
+     .first_line = 68,
+     .instructions = 200,
+     .ascii_text = 40,
      .other_text = 56},
 }};
 /// A frame of 3.12 and newer that stands on the native stack, where an evaluation began.
@@ -211,9 +275,11 @@ PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out) {
         end_evaluation(outer);
         return Step::none;
     }
-    if (!python_.describe(frame_, pointer_at(frame_, layout_->code), is_first_ && layout_->minor <= 11, out)) return fail();
+    if (!python_.describe(frame_, pointer_at(frame_, layout_->code), is_first_ && layout_->minor <= 11, out))
+        return fail();
     is_first_ = false;
-    const bool is_last = layout_->minor == 10 || (layout_->minor == 11 && at<std::uint8_t>(frame_, layout_->is_entry) != 0);
+    const bool is_last =
+        layout_->minor == 10 || (layout_->minor == 11 && at<std::uint8_t>(frame_, layout_->is_entry) != 0);
     if (is_last) {
         end_evaluation(outer);
         return Step::last;
@@ -263,7 +329,8 @@ bool PythonFrames::describe(std::uintptr_t frame, std::uintptr_t code, bool may_
     if (layout_->minor == 10)
         instruction = at<std::int32_t>(frame, layout_->instruction);
     else
-        instruction = static_cast<std::int64_t>(pointer_at(frame, layout_->instruction) - code - layout_->instructions) / 2;
+        instruction =
+            static_cast<std::int64_t>(pointer_at(frame, layout_->instruction) - code - layout_->instructions) / 2;
     out.kind = trace::ContextKind::python;
     out.module = file_number;
     out.offset = std::uint64_t{name_number} << 32U | line_of(code, instruction);

@@ -93,8 +93,8 @@ int entry_sigaction(int signal, const struct sigaction* action, struct sigaction
     return code;
 }
 
-extern "C" __attribute__((visibility("default"))) sighandler_t entry_signal(int signal, sighandler_t handler)
-    __asm__("signal");
+extern "C" __attribute__((visibility("default"))) sighandler_t entry_signal(int signal,
+                                                                            sighandler_t handler) __asm__("signal");
 sighandler_t entry_signal(int signal, sighandler_t handler) {
     using namespace palmette::record;
     const SetHandler next = next_signal();

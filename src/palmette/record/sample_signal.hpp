@@ -1,5 +1,5 @@
-// The signal that interrupts threads for samples: one that the program has no handler of, and another one if it installs
-// one later.
+// The signal that interrupts threads for samples: one that the program has no handler of, and another one if it
+// installs one later.
 #pragma once
 
 #include <csignal>

@@ -48,8 +48,8 @@ SampledWalk::SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds
       sp_(registers.sp),
       fp_(registers.fp),
       is_exact_(registers.is_exact) {
-    // What is above the stack pointer on the thread's own stack is there. This may be a coroutine's stack that lies where
-    // the thread's could have grown to: then pages between them are missing.
+    // What is above the stack pointer on the thread's own stack is there. This may be a coroutine's stack that lies
+    // where the thread's could have grown to: then pages between them are missing.
     own_from_ = bounds_.low;
     if (sp_ >= bounds_.lowest && sp_ < bounds_.low && sp_ > bounds_.not_below) {
         const std::uintptr_t begin = sp_ & ~(memory_page - 1);

@@ -162,7 +162,8 @@ constinit std::atomic<Sampler*> Sampler::started{nullptr};
 void on_signal(int, siginfo_t* info, void* context) {
     const int kept = errno;
     Sampler* const sampler = Sampler::started.load(std::memory_order_acquire);
-    if (sampler && sampled && info->si_code == SI_TIMER) sampler->sample(*static_cast<const ucontext_t*>(context), info->si_overrun);
+    if (sampler && sampled && info->si_code == SI_TIMER)
+        sampler->sample(*static_cast<const ucontext_t*>(context), info->si_overrun);
     errno = kept;
 }
 
@@ -396,9 +397,8 @@ bool Sampler::walk(SampledState& state, SampledFrames& frames, std::uint32_t gen
     std::optional<PythonFrames::Walk> python;
     if (with_python) python.emplace(python_, registers.sp, state.bounds.high);
     for (; walk.where() == SampledWalk::Where::frame; walk.step()) {
-        const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(), [&](const SampledFrame& frame) {
-            frames.add(frame);
-        });
+        const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(),
+                                                            [&](const SampledFrame& frame) { frames.add(frame); });
         if (!is_replaced) frames.add(walk.frame());
     }
     const bool is_lost = walk.where() == SampledWalk::Where::lost;
@@ -481,8 +481,8 @@ void move_samples_to(int signal) {
 
 extern "C" __attribute__((visibility("default"))) int entry_pthread_create(pthread_t* thread,
                                                                            const pthread_attr_t* attributes,
-                                                                           void* (*routine)(void*), void* argument)
-    __asm__("pthread_create");
+                                                                           void* (*routine)(void*),
+                                                                           void* argument) __asm__("pthread_create");
 int entry_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
     using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     static const auto next = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));

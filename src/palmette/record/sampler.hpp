@@ -1,6 +1,6 @@
 // Interrupts each thread now and then, by a timer on its own CPU clock, and counts where it stands: palmette run
-// --sample. Such a timer ticks only while its thread runs, and since Linux 5.11 its signal comes when the thread returns
-// from the kernel: no call of the program is interrupted.
+// --sample. Such a timer ticks only while its thread runs, and since Linux 5.11 its signal comes when the thread
+// returns from the kernel: no call of the program is interrupted.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ void stop_sampling();
 
 /// Whether calls are asked for Python's frames: there are samples, and an interpreter that is known.
 extern constinit std::atomic<bool> calls_have_python;
-/// The path of a call of the calling thread with the frames of Python in it; `native`: the number of that without, which
-/// it is where there are none. Microseconds.
+/// The path of a call of the calling thread with the frames of Python in it; `native`: the number of that without,
+/// which it is where there are none. Microseconds.
 std::uint32_t path_with_python(PathTable& paths, std::uint32_t native, const void* return_address, const void* frame);
 
 /// Around dlclose: what lies in the unloaded module isn't looked at meanwhile.

@@ -14,8 +14,8 @@ void Texts::attach(trace::SectionHeader& section) {
 }
 
 bool Texts::is(std::uint32_t number, std::string_view text) const {
-    return number < table_->capacity && text.size() < table_->capacity - number && std::memcmp(texts_ + number, text.data(), text.size()) == 0 &&
-           texts_[number + text.size()] == 0;
+    return number < table_->capacity && text.size() < table_->capacity - number &&
+           std::memcmp(texts_ + number, text.data(), text.size()) == 0 && texts_[number + text.size()] == 0;
 }
 
 std::uint32_t Texts::number_of(std::string_view text) {

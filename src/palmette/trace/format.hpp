@@ -74,23 +74,23 @@ enum class SampledBy : std::uint32_t {
 /// Of samples (palmette run --sample): what they are made by, and what is missing in them.
 struct SamplingHeader {
     Shared<SampledBy> by;
-    Shared<std::uint32_t> signal;     ///< that interrupts threads
-    Shared<std::uint64_t> period_ns;  ///< of CPU time between two samples of a thread, as it was asked for last
-    Shared<std::uint64_t> samples;    ///< taken
-    Shared<std::uint64_t> lost;       ///< not taken: of threads for which there was no entry, or in a busy moment
-    Shared<std::uint64_t> incomplete;  ///< of those taken: whose walk didn't reach the thread's start
-    Shared<std::uint64_t> cut;         ///< deeper than what is kept: the inner and the outermost frames remain
-    Shared<std::uint64_t> shortened;   ///< whose inner frames found no place: they count for the outer ones
-    Shared<std::uint64_t> unmerged;    ///< whose Python frames weren't certain: the interpreter's own remain
-    Shared<std::uint64_t> ticks;       ///< time that taking them took, without the signal's own
+    Shared<std::uint32_t> signal;        ///< that interrupts threads
+    Shared<std::uint64_t> period_ns;     ///< of CPU time between two samples of a thread, as it was asked for last
+    Shared<std::uint64_t> samples;       ///< taken
+    Shared<std::uint64_t> lost;          ///< not taken: of threads for which there was no entry, or in a busy moment
+    Shared<std::uint64_t> incomplete;    ///< of those taken: whose walk didn't reach the thread's start
+    Shared<std::uint64_t> cut;           ///< deeper than what is kept: the inner and the outermost frames remain
+    Shared<std::uint64_t> shortened;     ///< whose inner frames found no place: they count for the outer ones
+    Shared<std::uint64_t> unmerged;      ///< whose Python frames weren't certain: the interpreter's own remain
+    Shared<std::uint64_t> ticks;         ///< time that taking them took, without the signal's own
     Shared<std::uint64_t> signal_ticks;  ///< of a signal that does nothing, as measured at the start
-    Shared<std::uint32_t> python;      ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
+    Shared<std::uint32_t> python;        ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
     Shared<std::uint32_t> python_is_refused;  ///< 1: the layout of that one's frames isn't known
-    Table contexts;                    ///< ContextNode; 0: what is above all roots
-    Table ring;                        ///< Sample: the n-th is at n % capacity
-    Table threads;                     ///< SampledThread
-    Table modules;                     ///< ModuleEntry; 0 is unused
-    Table texts;                       ///< characters: names, each with a 0 behind it; 0 is an empty one
+    Table contexts;                           ///< ContextNode; 0: what is above all roots
+    Table ring;                               ///< Sample: the n-th is at n % capacity
+    Table threads;                            ///< SampledThread
+    Table modules;                            ///< ModuleEntry; 0 is unused
+    Table texts;                              ///< characters: names, each with a 0 behind it; 0 is an empty one
 };
 
 /// At the beginning of a section: one process.

@@ -5,12 +5,124 @@
 #include "palmette/trace/section_reader.hpp"
 
 namespace palmette::trace {
+namespace {
+
+SampleColumns samples_in(const SectionReader& section) {
+    ProcessInfo process;
+    section.read_clock(process);
+    struct Row {
+        std::int64_t real_ns;
+        std::uint32_t context, thread;
+        std::uint64_t cpu_ns;
+    };
+    std::vector<Row> rows;
+    const SamplingHeader& from = section.header().sampling;
+    const auto* const ring = section.entries<Sample>(from.ring);
+    const std::uint32_t contexts = SectionReader::used(from.contexts);
+    const std::uint64_t count = std::min<std::uint64_t>(from.samples.load(), from.ring.capacity);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t ticks = ring[i].ticks.load(std::memory_order_acquire);
+        const Row row{section.real_ns(process, ticks), ring[i].context.load(std::memory_order_relaxed),
+                      ring[i].thread.load(std::memory_order_relaxed), ring[i].cpu_ns.load(std::memory_order_relaxed)};
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (ticks == 0 || ring[i].ticks.load(std::memory_order_relaxed) != ticks) continue;
+        if (row.context < contexts) rows.push_back(row);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.real_ns < b.real_ns; });
+    SampleColumns out;
+    for (const Row& row : rows) {
+        out.real_ns.push_back(row.real_ns);
+        out.context.push_back(row.context);
+        out.thread.push_back(row.thread);
+        out.cpu_s.push_back(static_cast<double>(row.cpu_ns) * 1e-9);
+    }
+    return out;
+}
+
+void read_sampling(const SectionReader& section, ProcessInfo& out) {
+    const SamplingHeader& from = section.header().sampling;
+    SamplingInfo& to = out.sampling;
+    to.by = from.by.load(std::memory_order_acquire);
+    if (to.by > SampledBy::thread_cpu_timer) fail(section.where(), ": samples of an unknown kind; the file is damaged");
+    to.signal = from.signal.load();
+    to.period_s = static_cast<double>(from.period_ns.load()) * 1e-9;
+    to.samples = from.samples.load(std::memory_order_acquire);
+    to.dropped = to.samples > from.ring.capacity ? to.samples - from.ring.capacity : 0;
+    to.lost = from.lost.load();
+    to.incomplete = from.incomplete.load();
+    to.cut = from.cut.load();
+    to.shortened = from.shortened.load();
+    to.unmerged = from.unmerged.load();
+    to.seconds = static_cast<double>(from.ticks.load()) * out.tick_s;
+    to.signal_s = static_cast<double>(from.signal_ticks.load()) * out.tick_s;
+    to.python = from.python.load();
+    to.python_is_refused = from.python_is_refused.load() != 0;
+    const auto* const threads = section.entries<SampledThread>(from.threads);
+    const auto* const callers = section.entries<ThreadEntry>(section.header().threads);
+    for (std::uint32_t i = 0; i < SectionReader::used(from.threads); ++i) {
+        SampledThreadInfo& one = to.threads.emplace_back();
+        one.thread_id = threads[i].thread_id.load();
+        one.samples = threads[i].samples.load(std::memory_order_relaxed);
+        one.cpu_s = static_cast<double>(threads[i].cpu_ns.load(std::memory_order_relaxed)) * 1e-9;
+        one.ended = threads[i].ended.load() != 0;
+        for (std::uint32_t c = 0; c < SectionReader::used(section.header().threads) && one.calls_as == 0; ++c)
+            if (callers[c].thread_id == one.thread_id) one.calls_as = c + 1;
+    }
+}
+
+/// A text of the samples' table; empty where there is none at `at`.
+std::string sampled_text(const SectionReader& section, std::uint64_t at) {
+    const Table& texts = section.header().sampling.texts;
+    const std::uint32_t end = SectionReader::used(texts);
+    if (at >= end) return "";
+    const char* const begin = section.entries<char>(texts) + at;
+    constexpr std::size_t longest = 4096;
+    return base::printable({begin, strnlen(begin, end - at)}, longest);
+}
+
+void read_contexts(const SectionReader& section, ProcessInfo& out) {
+    const auto* const contexts = section.entries<ContextNode>(section.header().sampling.contexts);
+    const auto* const modules = section.entries<ModuleEntry>(section.header().sampling.modules);
+    const std::uint32_t module_count = SectionReader::used(section.header().sampling.modules);
+    const std::uint32_t count = SectionReader::used(section.header().sampling.contexts);
+    out.contexts.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        ContextInfo& to = out.contexts.emplace_back();
+        if (i == 0) continue;
+        const ContextNode& from = contexts[i];
+        to.parent = from.parent;
+        to.kind = from.kind;
+        // A caller's node is made before those of what it calls.
+        if (to.parent >= i || to.kind > ContextKind::lost)
+            fail(section.where(), ": a frame of its samples that can't be; the file is damaged");
+        to.is_innermost = from.is_innermost != 0;
+        to.samples = from.samples.load(std::memory_order_relaxed);
+        to.cpu_s = static_cast<double>(from.cpu_ns.load(std::memory_order_relaxed)) * 1e-9;
+        if (to.kind == ContextKind::native) {
+            to.offset = from.offset;
+            if (from.module != 0 && from.module < module_count) {
+                to.module = text_of(modules[from.module].path);
+                to.build_id = SectionReader::build_id_of(modules[from.module]);
+            }
+        } else if (to.kind == ContextKind::python) {
+            to.module = sampled_text(section, from.module);
+            to.function = sampled_text(section, from.offset >> 32U);
+            to.line = static_cast<std::uint32_t>(from.offset);
+        }
+    }
+}
+
+}  // namespace
 
 Recording Recording::read(const std::string& path, bool with_tables) {
     const Mapping file(path);
     Recording out;
     const auto& header = *reinterpret_cast<const FileHeader*>(file.at(0));
-    for_each_section(file, path, [&](SectionReader section) { out.processes.push_back(section.read(with_tables)); });
+    for_each_section(file, path, [&](SectionReader section) {
+        ProcessInfo& process = out.processes.emplace_back(section.read(with_tables));
+        read_sampling(section, process);
+        if (with_tables) read_contexts(section, process);
+    });
     out.host = text_of(header.host);
     out.boot_id = text_of(header.boot_id);
     return out;
@@ -31,7 +143,7 @@ SampleColumns Recording::samples_of(const std::string& path, std::size_t section
     SampleColumns out;
     std::size_t number = 0;
     for_each_section(file, path, [&](const SectionReader& one) {
-        if (number++ == section) out = one.samples();
+        if (number++ == section) out = samples_in(one);
     });
     return out;
 }

@@ -152,9 +152,7 @@ class SectionReader {
         }
         read_threads(out);
         read_requests(out);
-        read_sampling(out);
         if (with_tables) {
-            read_contexts(out);
             read_aggregates(out);
             read_paths(out);
             read_plans(out);
@@ -206,36 +204,47 @@ class SectionReader {
         return out;
     }
 
-    SampleColumns samples() const {
-        ProcessInfo process;
-        read_clock(process);
-        struct Row {
-            std::int64_t real_ns;
-            std::uint32_t context, thread;
-            std::uint64_t cpu_ns;
-        };
-        std::vector<Row> rows;
-        const SamplingHeader& from = header_.sampling;
-        const auto* const ring = entries<Sample>(from.ring);
-        const std::uint32_t contexts = used(from.contexts);
-        const std::uint64_t count = std::min<std::uint64_t>(from.samples.load(), from.ring.capacity);
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const std::uint64_t ticks = ring[i].ticks.load(std::memory_order_acquire);
-            const Row row{real_ns(process, ticks), ring[i].context.load(std::memory_order_relaxed),
-                          ring[i].thread.load(std::memory_order_relaxed), ring[i].cpu_ns.load(std::memory_order_relaxed)};
-            std::atomic_thread_fence(std::memory_order_acquire);
-            if (ticks == 0 || ring[i].ticks.load(std::memory_order_relaxed) != ticks) continue;
-            if (row.context < contexts) rows.push_back(row);
-        }
-        std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.real_ns < b.real_ns; });
-        SampleColumns out;
-        for (const Row& row : rows) {
-            out.real_ns.push_back(row.real_ns);
-            out.context.push_back(row.context);
-            out.thread.push_back(row.thread);
-            out.cpu_s.push_back(static_cast<double>(row.cpu_ns) * 1e-9);
+    const std::string& where() const { return where_; }
+    template <class Entry>
+    const Entry* entries(const Table& table) const {
+        const std::uint64_t bytes = static_cast<std::uint64_t>(table.capacity) * sizeof(Entry);
+        if (table.offset % alignof(Entry) != 0 || table.offset < sizeof(SectionHeader) || table.offset > bytes_ ||
+            bytes > bytes_ - table.offset)
+            fail(where_, ": a table lies outside of its section; the file is damaged");
+        return reinterpret_cast<const Entry*>(base_ + table.offset);
+    }
+    static std::uint32_t used(const Table& table) {
+        return std::min(table.count.load(std::memory_order_acquire), table.capacity);
+    }
+    static std::string build_id_of(const ModuleEntry& module) {
+        constexpr const char* digits = "0123456789abcdef";
+        std::string out;
+        for (std::uint32_t b = 0; b < std::min<std::uint32_t>(module.build_id_bytes, 20); ++b) {
+            out += digits[module.build_id[b] >> 4U];
+            out += digits[module.build_id[b] & 15U];
         }
         return out;
+    }
+
+    void read_clock(ProcessInfo& out) const {
+        const std::uint64_t first = header_.first.ticks.load();
+        const std::uint64_t last = header_.last.ticks.load();
+        out.node_offset_ns = clock_.has_offset ? clock_.offset_ns : header_.node_offset_ns.load();
+        out.begin_real_ns = header_.first.monotonic_ns.load() + out.node_offset_ns;
+        out.last_real_ns = header_.last.monotonic_ns.load(std::memory_order_acquire) + out.node_offset_ns;
+        out.tick_s = 1e-9;
+        if (header_.ticks_are_tsc != 0 && last > first && out.last_real_ns > out.begin_real_ns)
+            out.tick_s =
+                static_cast<double>(out.last_real_ns - out.begin_real_ns) * 1e-9 / static_cast<double>(last - first);
+        if (!clock_.is_of(header_)) return;
+        out.tick_s = clock_.tick_s;
+        out.begin_real_ns = clock_.real_at(first);
+        out.last_real_ns = clock_.real_at(last);
+    }
+
+    std::int64_t real_ns(const ProcessInfo& out, std::uint64_t ticks) const {
+        const auto since = static_cast<std::int64_t>(ticks - header_.first.ticks.load());
+        return out.begin_real_ns + static_cast<std::int64_t>(static_cast<double>(since) * out.tick_s * 1e9);
     }
 
   private:
@@ -266,35 +275,8 @@ class SectionReader {
         return record.begin_ticks < entry.since_ticks.load(std::memory_order_relaxed) ? 0 : record.communicator;
     }
 
-    template <class Entry>
-    const Entry* entries(const Table& table) const {
-        const std::uint64_t bytes = static_cast<std::uint64_t>(table.capacity) * sizeof(Entry);
-        if (table.offset % alignof(Entry) != 0 || table.offset < sizeof(SectionHeader) || table.offset > bytes_ ||
-            bytes > bytes_ - table.offset)
-            fail(where_, ": a table lies outside of its section; the file is damaged");
-        return reinterpret_cast<const Entry*>(base_ + table.offset);
-    }
-    static std::uint32_t used(const Table& table) {
-        return std::min(table.count.load(std::memory_order_acquire), table.capacity);
-    }
     std::string function(std::uint32_t number) const {
         return number < functions_.second ? text_of(functions_.first[number].name) : "unknown";
-    }
-
-    void read_clock(ProcessInfo& out) const {
-        const std::uint64_t first = header_.first.ticks.load();
-        const std::uint64_t last = header_.last.ticks.load();
-        out.node_offset_ns = clock_.has_offset ? clock_.offset_ns : header_.node_offset_ns.load();
-        out.begin_real_ns = header_.first.monotonic_ns.load() + out.node_offset_ns;
-        out.last_real_ns = header_.last.monotonic_ns.load(std::memory_order_acquire) + out.node_offset_ns;
-        out.tick_s = 1e-9;
-        if (header_.ticks_are_tsc != 0 && last > first && out.last_real_ns > out.begin_real_ns)
-            out.tick_s =
-                static_cast<double>(out.last_real_ns - out.begin_real_ns) * 1e-9 / static_cast<double>(last - first);
-        if (!clock_.is_of(header_)) return;
-        out.tick_s = clock_.tick_s;
-        out.begin_real_ns = clock_.real_at(first);
-        out.last_real_ns = clock_.real_at(last);
     }
 
     void read_life(ProcessInfo& out) const {
@@ -304,11 +286,6 @@ class SectionReader {
             return;
         std::memcpy(&word, life.mutex.data() + life.word_at, sizeof word);
         out.life = (word & Life::ended) != 0 ? LifeSign::ended : word != 0 ? LifeSign::lives : LifeSign::unknown;
-    }
-
-    std::int64_t real_ns(const ProcessInfo& out, std::uint64_t ticks) const {
-        const auto since = static_cast<std::int64_t>(ticks - header_.first.ticks.load());
-        return out.begin_real_ns + static_cast<std::int64_t>(static_cast<double>(since) * out.tick_s * 1e9);
     }
 
     void read_requests(ProcessInfo& out) const {
@@ -425,89 +402,6 @@ class SectionReader {
                 sum.histogram[b] = from.histogram[b].load(std::memory_order_relaxed);
             out.aggregates.push_back(std::move(sum));
         }
-    }
-
-    void read_sampling(ProcessInfo& out) const {
-        const SamplingHeader& from = header_.sampling;
-        SamplingInfo& to = out.sampling;
-        to.by = from.by.load(std::memory_order_acquire);
-        if (to.by > SampledBy::thread_cpu_timer) fail(where_, ": samples of an unknown kind; the file is damaged");
-        to.signal = from.signal.load();
-        to.period_s = static_cast<double>(from.period_ns.load()) * 1e-9;
-        to.samples = from.samples.load(std::memory_order_acquire);
-        to.dropped = to.samples > from.ring.capacity ? to.samples - from.ring.capacity : 0;
-        to.lost = from.lost.load();
-        to.incomplete = from.incomplete.load();
-        to.cut = from.cut.load();
-        to.shortened = from.shortened.load();
-        to.unmerged = from.unmerged.load();
-        to.seconds = static_cast<double>(from.ticks.load()) * out.tick_s;
-        to.signal_s = static_cast<double>(from.signal_ticks.load()) * out.tick_s;
-        to.python = from.python.load();
-        to.python_is_refused = from.python_is_refused.load() != 0;
-        const auto* const threads = entries<SampledThread>(from.threads);
-        const auto* const callers = entries<ThreadEntry>(header_.threads);
-        for (std::uint32_t i = 0; i < used(from.threads); ++i) {
-            SampledThreadInfo& one = to.threads.emplace_back();
-            one.thread_id = threads[i].thread_id.load();
-            one.samples = threads[i].samples.load(std::memory_order_relaxed);
-            one.cpu_s = static_cast<double>(threads[i].cpu_ns.load(std::memory_order_relaxed)) * 1e-9;
-            one.ended = threads[i].ended.load() != 0;
-            for (std::uint32_t c = 0; c < used(header_.threads) && one.calls_as == 0; ++c)
-                if (callers[c].thread_id == one.thread_id) one.calls_as = c + 1;
-        }
-    }
-
-    /// A text of the samples' table; empty where there is none at `at`.
-    std::string sampled_text(std::uint64_t at) const {
-        const Table& texts = header_.sampling.texts;
-        const std::uint32_t end = used(texts);
-        if (at >= end) return "";
-        const char* const begin = entries<char>(texts) + at;
-        constexpr std::size_t longest = 4096;
-        return base::printable({begin, strnlen(begin, end - at)}, longest);
-    }
-
-    void read_contexts(ProcessInfo& out) const {
-        const auto* const contexts = entries<ContextNode>(header_.sampling.contexts);
-        const auto* const modules = entries<ModuleEntry>(header_.sampling.modules);
-        const std::uint32_t module_count = used(header_.sampling.modules);
-        const std::uint32_t count = used(header_.sampling.contexts);
-        out.contexts.reserve(count);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            ContextInfo& to = out.contexts.emplace_back();
-            if (i == 0) continue;
-            const ContextNode& from = contexts[i];
-            to.parent = from.parent;
-            to.kind = from.kind;
-            // A caller's node is made before those of what it calls.
-            if (to.parent >= i || to.kind > ContextKind::lost)
-                fail(where_, ": a frame of its samples that can't be; the file is damaged");
-            to.is_innermost = from.is_innermost != 0;
-            to.samples = from.samples.load(std::memory_order_relaxed);
-            to.cpu_s = static_cast<double>(from.cpu_ns.load(std::memory_order_relaxed)) * 1e-9;
-            if (to.kind == ContextKind::native) {
-                to.offset = from.offset;
-                if (from.module != 0 && from.module < module_count) {
-                    to.module = text_of(modules[from.module].path);
-                    to.build_id = build_id_of(modules[from.module]);
-                }
-            } else if (to.kind == ContextKind::python) {
-                to.module = sampled_text(from.module);
-                to.function = sampled_text(from.offset >> 32U);
-                to.line = static_cast<std::uint32_t>(from.offset);
-            }
-        }
-    }
-
-    static std::string build_id_of(const ModuleEntry& module) {
-        constexpr const char* digits = "0123456789abcdef";
-        std::string out;
-        for (std::uint32_t b = 0; b < std::min<std::uint32_t>(module.build_id_bytes, 20); ++b) {
-            out += digits[module.build_id[b] >> 4U];
-            out += digits[module.build_id[b] & 15U];
-        }
-        return out;
     }
 
     void read_paths(ProcessInfo& out) const {
