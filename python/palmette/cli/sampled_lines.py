@@ -52,7 +52,7 @@ def tree(found: dict[str, Any], most: int = MOST_NODES) -> list[str]:
     whole_s = found["computing_s"] + found["in_mpi_s"]
     rows = [row for row in found["tree"] if row["cpu_s"] >= 0.01 * whole_s and row["depth"] < MOST_DEPTH]
     kept = sorted(range(len(rows)), key=lambda at: -rows[at]["cpu_s"])[:most]
-    shown = [f"{'processor time':>14} {'own':>9}  calling context"]
+    shown = [f"{'processor time':>14} {'own':>9}  calling context (> hot path)"]
     for at in sorted(kept):
         row = rows[at]
         name = row["function"].partition("(")[0] or row["function"]
@@ -61,7 +61,7 @@ def tree(found: dict[str, Any], most: int = MOST_NODES) -> list[str]:
             name += f" {Path(row['file']).name}:{first}" + (f"-{last}" if last != first else "")
         share = f"{row['cpu_s'] / whole_s:>4.0%} {_core.format_duration(row['cpu_s']):>9}"
         own = _core.format_duration(row["own_s"]) if row["own_s"] else ""
-        text = f"{share} {own:>9}  {' ' * row['depth']}{printable(name)}"
+        text = f"{share} {own:>9} {'>' if row['is_hot'] else ' '}{' ' * row['depth']}{printable(name)}"
         shown.append(text[:80].rstrip())
     if len(rows) > len(kept):
         shown.append(f"and {len(rows) - len(kept):,} more contexts of at least 1% (--json)")

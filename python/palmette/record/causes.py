@@ -16,6 +16,7 @@ from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_file
 from palmette.record.late import Late, late_of
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
+from palmette.record.processors import crowd_of
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
 
@@ -28,6 +29,8 @@ MOST_STEPS = 20_000_000
 LEAST_STEPS = 5000
 """That a plan counts as, however few it has."""
 MOST_ROOTS = 3
+MOST_PASSED_ON = 0.1
+"""Of waiting for a rank: if what it does more takes less, it only passes on what it waited for."""
 LEAST_SHARE = 0.01
 MOST_CALLS = 20_000_000
 """Of a trace for which gains are found: each is a replay."""
@@ -125,8 +128,9 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
         causes.contexts = Contexts(found.contexts, found.ranks)
         causes.cpu_s = {rank: one.computing_s for rank, one in zip(found.ranks, found.processor_times, strict=True)}
         causes.late = _late(
-            findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values())
-        )
+            findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values()),
+            is_crowded=crowd_of(job) is not None,
+        )  # fmt: skip
     if causes.withheld:
         return causes
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
@@ -171,7 +175,13 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
 
 
 def _late(
-    findings: Findings, causes: _core.TraceCauses, contexts: Contexts, places: Sequence[Place], cpu_s: float
+    findings: Findings,
+    causes: _core.TraceCauses,
+    contexts: Contexts,
+    places: Sequence[Place],
+    cpu_s: float,
+    *,
+    is_crowded: bool,
 ) -> dict[Finding, Late]:
     """Return what made the ranks late whom findings name. `cpu_s`: computing of all ranks, on a processor."""
     told: dict[Finding, Late] = {}
@@ -186,7 +196,9 @@ def _late(
             if (causes.functions[work.function], places[work.path]) == (one.function, one.place)
             and causes.ranks[work.process] in one.ranks
         ]
-        if works and (late := late_of(works, contexts, places, causes.ranks, on_processor)):
+        late = late_of(works, contexts, places, causes.ranks, on_processor, is_crowded=is_crowded) if works else None
+        # Who waited itself before isn't late for what it does.
+        if late and (late.late_s - late.other_s) * late.times * len(causes.ranks) > MOST_PASSED_ON * one.seconds:
             told[one] = late
     return told
 

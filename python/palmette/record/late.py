@@ -142,10 +142,13 @@ def late_of(
     places: Sequence[Place],
     ranks: Sequence[int],
     on_processor: float = 1.0,
+    *,
+    is_crowded: bool = False,
 ) -> Late | None:
     """Return what made one rank late, of its late calls at one place: `works` has them by call path. `places` is by
     path, `ranks` by process; `on_processor` is the share of computing time that ranks of the job are on a processor,
-    for intervals in which those that wait have nothing to compute. None where there are no samples of it.
+    for intervals in which those that wait have nothing to compute, and at most that where there are more ranks than
+    processors (`is_crowded`): who always computes is put aside more. None where there are no samples of it.
 
     Cost: O(contexts).
     """
@@ -157,7 +160,7 @@ def late_of(
     other_s = sum(gap.other_s for one in chosen for gap in one.gaps)
     other_cpu_s = sum(gap.other_cpu_s for one in chosen for gap in one.gaps)
     if other_cpu_s > ENOUGH_S:
-        on_processor = min(1.0, other_cpu_s / other_s)
+        on_processor = min(on_processor if is_crowded else 1.0, other_cpu_s / other_s)
     off_by: dict[tuple[Place, Place], float] = defaultdict(float)
     for one in chosen:
         for gap in one.gaps:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
+
 from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Line
 from palmette.record.reading import Job
 
+MOST_LINES = 200
+"""In documents."""
+MOST_CALLERS = 12
+"""Of a function, from the inside out."""
 LEAST = 0.005
 """Of all processor time: nodes of the tree below it are left out of documents."""
 
@@ -34,8 +40,15 @@ def document(job: Job, contexts: Contexts) -> dict[str, Any]:
         "samples": samples, "rate_hz": 1 / max(periods) if periods else None,
         "complete": 1 - incomplete / samples if samples else None, "lost": sum(one.lost for one in taken),
         "computing_s": computing_s, "in_mpi_s": float(inside.sum()),
-        "lines": [_line(one, computing_s) for one in contexts.lines()],
-        "tree": tree(contexts),
+        "lines": [_line(one, computing_s) for one in contexts.lines(MOST_LINES)],
+        "functions": [
+            {
+                "function": site.function, "file": site.file or None, "kind": site.kind, "cpu_s": whole_s,
+                "own_s": own_s,
+            }
+            for site, whole_s, own_s in contexts.functions()[:MOST_LINES]
+        ],
+        "tree": tree(contexts), "callers": callers(contexts),
     }  # fmt: skip
 
 
@@ -57,6 +70,7 @@ def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
     for node in range(1, len(parents)):
         if numbers.sum_s[node] >= least * whole_s > 0:
             callees[parents[node]].append(node)
+    hot = set(contexts.hot_path())
     lines: dict[int, set[int]] = defaultdict(set)
     for one, node in zip(contexts.sites, contexts.node_of_site, strict=True):
         if one.line:
@@ -71,7 +85,46 @@ def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
             "kind": site.kind, "cpu_s": float(numbers.sum_s[node]), "own_s": float(own_s[node]),
             "mean_s": float(numbers.mean_s[node]), "deviation_s": float(numbers.deviation_s[node]),
             "least_s": float(numbers.least_s[node]), "least_rank": int(numbers.least_rank[node]),
-            "most_s": float(numbers.most_s[node]), "most_rank": int(numbers.most_rank[node]),
+            "most_s": float(numbers.most_s[node]), "most_rank": int(numbers.most_rank[node]), "is_hot": node in hot,
         })  # fmt: skip
         left += [(one, depth + 1) for one in sorted(callees[node], key=lambda one: numbers.sum_s[one])]
+    return rows
+
+
+def callers(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
+    """Return functions by their own time, over all ranks, each before those that call it, the heaviest caller first:
+    the tree from the bottom up. Times are seconds on a processor of the function at depth 0.
+    """
+    own_s, parents = contexts.own_s, contexts.node_parents
+    whole_s = float(own_s.sum())
+    sums: list[float] = [0.0]
+    nodes: list[int] = [ROOT]
+    above: dict[tuple[int, str, str], int] = {}
+    called: dict[int, list[int]] = defaultdict(list)
+    for node in np.flatnonzero(own_s).tolist():
+        at, one = 0, node
+        for _ in range(MOST_CALLERS):
+            if one == ROOT:
+                break
+            site = contexts.sites[contexts.site_of_node[one]]
+            key = (at, site.function, site.file)
+            if key not in above:
+                above[key] = len(sums)
+                called[at].append(len(sums))
+                sums.append(0.0)
+                nodes.append(one)
+            at = above[key]
+            sums[at] += float(own_s[node])
+            one = parents[one]
+    rows = []
+    left = [(one, 0) for one in sorted(called[0], key=lambda one: sums[one])]
+    while left:
+        at, depth = left.pop()
+        if sums[at] < least * whole_s:
+            continue
+        site = contexts.sites[contexts.site_of_node[nodes[at]]]
+        rows.append({
+            "depth": depth, "function": site.function, "file": site.file or None, "kind": site.kind, "cpu_s": sums[at],
+        })  # fmt: skip
+        left += [(one, depth + 1) for one in sorted(called[at], key=lambda one: sums[one])]
     return rows

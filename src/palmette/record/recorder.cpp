@@ -143,13 +143,12 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(header.peers, PeerTable::most, sizeof(trace::PeerEntry));
 
     size_sampling(header.sampling);
-    trace::SamplingHeader& sampling = header.sampling;
-    layout.place(sampling.contexts, sampling.contexts.capacity, sizeof(trace::ContextNode));
-    layout.place(sampling.ring, sampling.ring.capacity, sizeof(trace::Sample));
-    layout.place(sampling.threads, sampling.threads.capacity, sizeof(trace::SampledThread));
-    layout.place(sampling.modules, sampling.modules.capacity, sizeof(trace::ModuleEntry));
-    layout.place(sampling.texts, sampling.texts.capacity, 1);
-
+    trace::SamplingHeader& samples = header.sampling;
+    layout.place(samples.contexts, samples.contexts.capacity, sizeof(trace::ContextNode));
+    layout.place(samples.ring, samples.ring.capacity, sizeof(trace::Sample));
+    layout.place(samples.threads, samples.threads.capacity, sizeof(trace::SampledThread));
+    layout.place(samples.modules, samples.modules.capacity, sizeof(trace::ModuleEntry));
+    layout.place(samples.texts, samples.texts.capacity, 1);
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
@@ -194,11 +193,9 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.plans, header.plans);
     place(section.sends, header.sends);
     place(section.ring, header.ring);
-    place(section.sampling.contexts, header.sampling.contexts);
-    place(section.sampling.ring, header.sampling.ring);
-    place(section.sampling.threads, header.sampling.threads);
-    place(section.sampling.modules, header.sampling.modules);
-    place(section.sampling.texts, header.sampling.texts);
+    using Samples = trace::SamplingHeader;
+    for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts})
+        place(section.sampling.*table, header.sampling.*table);
     place(section.peers, header.peers);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);

@@ -18,6 +18,7 @@ import pytest
 
 from palmette import _core
 from palmette.record.reading import RecordError, read_job
+from palmette.record.sums import sums_of
 from palmette.run.prepared import prepare
 
 from .conftest import PRELOADS, ROOT, Mpi
@@ -260,7 +261,7 @@ def test_without_the_option_there_are_no_samples(sampled: Sampled) -> None:
 
 CALLS = {
     "<module>": {"main"},
-    "main": {"loop"},
+    "main": {"loop", "meets"},
     "loop": {"by_sort", "by_generator", "by_class", "by_reduce", "by_recursion", "by_error", "by_exec", "by_coroutine"},
     "by_sort": {"key"},
     "key": {"leaf_b"},
@@ -325,7 +326,9 @@ def loop(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         by_sort(); by_generator(); by_class(); by_reduce(); by_recursion(); by_error(); by_exec(); by_coroutine()
+def meets(): MPI.COMM_WORLD.Barrier()
 def main():
+    meets()
     threads = [threading.Thread(target=loop, args=(0.5,)) for _ in range(2)]
     for thread in threads: thread.start()
     loop(float(sys.argv[1]))
@@ -334,20 +337,38 @@ main()
 """
 
 
-def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> None:
-    pytest.importorskip("mpi4py")
+def interpreters() -> list[Path]:
+    """Return a CPython of each version that is there, this one first."""
+    found = {sys.version_info[:2]: Path(sys.executable)}
+    for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")):
+        major, minor = path.parents[1].name.split(".")[:2]
+        if (3, 10) <= (int(major), int(minor)) < (3, 14):
+            found.setdefault((int(major), int(minor)), path)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("python", interpreters(), ids=lambda path: path.parents[1].name)
+def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path, python: Path) -> None:
     mpi = mpi_called("mpich")
     script, folder = tmp_path / "tree.py", tmp_path / "recording"
-    script.write_text(PYTHON, encoding="utf-8")
-    ran = mpi.run(
-        1, Path(sys.executable), script, 2, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"}
-    )
+    text = PYTHON
+    is_own = python == Path(sys.executable)
+    if is_own:
+        pytest.importorskip("mpi4py")
+    else:  # which have no mpi4py; the recorder's functions come first
+        library = mpi.installation.prefix / "lib" / "libmpi.so.12"
+        loads = f"import ctypes; ctypes.CDLL({str(library)!r}, mode=ctypes.RTLD_GLOBAL); own = ctypes.CDLL(None)"
+        text = text.replace("from mpi4py import MPI", f"{loads}; own.MPI_Init(None, None)")
+        text = text.replace("MPI.COMM_WORLD.Barrier()", "own.MPI_Barrier(0x44000000)") + "own.MPI_Finalize()\n"
+    script.write_text(text, encoding="utf-8")
+    ran = mpi.run(1, python, script, 2, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"})
     assert ran.status == 0, ran.text
     process = read_job(folder).processes[0].recorded
     sampling = process.sampling
-    assert sampling.python >> 16 == sys.hexversion >> 16
     if sampling.python_is_refused:
         pytest.skip("this Python's frames aren't known")
+    version = run(python, "-c", "import sys; print(sys.hexversion >> 16)")
+    assert sampling.python >> 16 == int(version)
     found = 0
     for index, context in enumerate(process.contexts):
         frames = [process.contexts[at] for at in outwards(process, index)]
@@ -373,3 +394,12 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
     assert found >= 0.95 * sampling.samples, "most are in the script"
     assert sampling.unmerged <= 0.01 * sampling.samples
     print(f"{sampling.samples} samples, {sampling.unmerged} unmerged, {sampling.incomplete} incomplete")
+    # Calls are told by Python's lines, too.
+    (barrier,) = [row for row in process.aggregates if row.function == "MPI_Barrier"]
+    modules = [(frame.module, frame.offset) for frame in process.paths[barrier.path]]
+    lines = text.splitlines()
+    meets = next(at for at, line in enumerate(lines) if line.startswith("def meets()")) + 1
+    expected = [(f"python:meets:{script}", meets), (f"python:main:{script}", lines.index("    meets()") + 1)]
+    assert [one for one in modules if one[0].startswith("python:")][:2] == expected
+    (row,) = [row for row in sums_of(read_job(folder)).rows if row.function == "MPI_Barrier"]
+    assert str(row.place) == f"tree.py:{meets}"

@@ -12,7 +12,7 @@ from palmette import _core
 from palmette.record import contexts as contexts_module
 from palmette.record.contexts import Contexts, Site
 from palmette.record.late import late_of
-from palmette.record.sampled import tree
+from palmette.record.sampled import callers, tree
 from palmette.record.symbols import Place, cython_name
 
 PYTHON, NATIVE = _core.ContextKind.python, _core.ContextKind.native
@@ -150,6 +150,25 @@ def test_statistics_are_over_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (smooth["least_s"], smooth["least_rank"], smooth["most_s"], smooth["most_rank"]) == (0.0, 1, 4.0, 2)
     assert smooth["mean_s"] == pytest.approx(5 / 3)
     assert smooth["deviation_s"] == pytest.approx(np.std([1.0, 0.0, 4.0]))
+
+
+def test_views_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = python("walk", 7)
+    first, last = python("<module>", 1), python("leaf", 9)
+    found = built(monkeypatch, [
+        (0, [first, again, again, last], 3.0), (1, [first, again], 1.0), (1, [first, python("other", 5), last], 2.0),
+    ])  # fmt: skip
+    # A recursive function is counted once with what it calls.
+    assert [(site.function, whole, own) for site, whole, own in found.functions()] == [
+        ("<module>", 6.0, 0.0), ("leaf", 5.0, 5.0), ("walk", 4.0, 1.0), ("other", 2.0, 0.0),
+    ]  # fmt: skip
+    hot = [found.sites[found.site_of_node[node]].function for node in found.hot_path()]
+    assert hot == ["<module>", "walk", "leaf"], "recursion on one line is one frame"
+    rows = [(row["depth"], row["function"], row["cpu_s"]) for row in callers(found)]
+    assert rows == [
+        (0, "leaf", 5.0), (1, "walk", 3.0), (2, "<module>", 3.0), (1, "other", 2.0),
+        (2, "<module>", 2.0), (0, "walk", 1.0), (1, "<module>", 1.0),
+    ]  # fmt: skip
 
 
 def work(late: dict[int, float], other: dict[int, float], wall_s: tuple[float, float]) -> Any:
