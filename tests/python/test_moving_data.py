@@ -65,10 +65,15 @@ def test_a_line_without_its_third_word_is_named(tmp_path: Path, line: str, needs
 def test_forms_of_a_function_are_those_of_one_operation() -> None:
     table = read_functions(TABLE)
     for name, operation, by_request, persistent in (
-        ("MPI_Send", "send", False, False), ("MPI_Isend_c", "send", True, False), ("MPI_Psend_init", "psend", True, True),
-        ("MPI_Iallreduce", "allreduce", True, False), ("MPI_Neighbor_alltoallw_init_c", "neighbor_alltoallw", True, True),
-        ("MPI_Mrecv", "mrecv", True, False), ("MPI_Imrecv", "mrecv", True, False), ("MPI_Isendrecv", "sendrecv", True, False),
-        ("MPI_Session_init", "session_init", False, False), ("MPI_Iprobe", "probe", True, False),
-    ):  # fmt: skip
+        ("MPI_Send", "send", False, False),
+        ("MPI_Isend_c", "send", True, False),
+        ("MPI_Psend_init", "psend", True, True),
+        ("MPI_Iallreduce", "allreduce", True, False),
+        ("MPI_Neighbor_alltoallw_init_c", "neighbor_alltoallw", True, True),
+        ("MPI_Mrecv", "mrecv", True, False),
+        ("MPI_Imrecv", "mrecv", True, False),
+        ("MPI_Isendrecv", "sendrecv", True, False),
+        ("MPI_Session_init", "session_init", False, False),
+    ):
         one = table[name]
         assert (one.operation, one.made_request_does_it, one.is_persistent) == (operation, by_request, persistent), name
