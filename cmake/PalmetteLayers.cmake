@@ -24,6 +24,8 @@ foreach(layer IN LISTS PALMETTE_CORE_LAYERS)
   set(_below palmette_${layer})
 endforeach()
 
+add_dependencies(palmette_trace palmette_generated)
+
 # The built-in table: checked by the reader of all tables, and compiled, so that no rank parses it.
 set(_table "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/select/built_in.json")
 set(_table_rows "${CMAKE_CURRENT_BINARY_DIR}/generated/built_in_rows.cpp")

@@ -13,6 +13,7 @@ function(_palmette_record_generated abi include_dir definitions outputs)
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi}
             "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
     DEPENDS "${_tool}" "${_list}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/counted_messages.py"
+            "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_functions.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/recorded_requests.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"

@@ -1,17 +1,12 @@
-"""Which of MPI's functions move data, and how their bytes are counted: by call, and by the rank that they go to.
-
-The list is src/palmette/mpi/functions.txt; tools/generate_recorder.py puts the counting into the recorder's
-wrappers.
+"""How the recorder counts the bytes of functions that move data (mpi_functions.py): by call, and by the rank that they
+go to. Of tools/generate_recorder.py.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from mpi_functions import COLLECTIVE
 from mpi_prototypes import Prototype
 
-COLLECTIVE = ("neighbours", "exchange", "shares", "block", "scatter")
-KINDS = ("message", "lasting", "receive", "awaiting", "matched", *COLLECTIVE, "one-sided", "file")
 TO_SEVERAL = {
     "neighbours": "sent_to_neighbours",
     "lasting neighbours": "keeps_for_neighbours",
@@ -19,30 +14,6 @@ TO_SEVERAL = {
     "lasting exchange": "keeps_exchange",
 }
 """What counts a call with a block for each of several ranks by these."""
-
-
-def functions_of(kind: str, name: str) -> dict[str, str]:
-    """Return the MPI functions that one line of the list stands for, each with its kind."""
-    if kind not in COLLECTIVE:
-        return {name: kind, f"{name}_c": kind}
-    nonblocking = f"MPI_I{name.removeprefix('MPI_').lower()}"
-    return {
-        **{form: kind for plain in (name, nonblocking) for form in (plain, f"{plain}_c")},
-        **dict.fromkeys((f"{name}_init", f"{name}_init_c"), f"lasting {kind}"),
-    }
-
-
-def read_kinds(path: Path) -> dict[str, str]:
-    """Return each function of the list with its kind. Raises ValueError with the line that has no known kind."""
-    found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        if len(words) != 2 or words[0] not in KINDS:
-            raise ValueError(f"{path}:{number}: '{line}' is not one of {', '.join(KINDS)} with an MPI_NAME")
-        found.update(functions_of(*words))
-    return found
 
 
 def _first(prototype: Prototype, *names: str) -> str:

@@ -1,6 +1,6 @@
 """Write the wrappers of the recording library from the prototypes in an MPI's mpi.h.
 
-Usage: generate_recorder.py COUNTED DIRECTORY ABI COMPILER [-I... -D...]      COUNTED: list of counted_messages.py
+Usage: generate_recorder.py TABLE DIRECTORY ABI COMPILER [-I... -D...]      TABLE: of mpi_functions.py
 
 Every function of mpi.h that returns an int and that a program calls gets a wrapper, in C and, where the MPI's Fortran
 layer bypasses the C functions (generate_fortran.py), in Fortran. Communicator, peer, tag and payload of a call follow
@@ -17,8 +17,9 @@ import re
 import sys
 from pathlib import Path
 
-from counted_messages import counted, payload, read_kinds
+from counted_messages import counted, payload
 from generate_fortran import fortran_names
+from mpi_functions import Function, read_functions
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
 from recorded_requests import Around, around_requests
 from wrappers_header import finder, forwarded, with_offers
@@ -34,23 +35,8 @@ NOT_CALLS = re.compile(
 """Tools' interface, variable arguments, conversions between languages, predefined callbacks; what programs look up to
 find out which MPI is loaded, before there is one; local functions that not every MPI has, of which a program that looks
 them up must not find ours."""
-HOOKS = {
-    "MPI_Init": "start",
-    "MPI_Init_thread": "start",
-    "MPI_Finalize": "finalize",
-    "MPI_Session_init": "session",
-    "MPI_Session_finalize": "end_session",
-    "MPI_Abort": "abort",
-    "MPI_Comm_free": "free",
-    "MPI_Comm_disconnect": "free",
-    "MPI_Type_free": "free_type",
-}
-"""What is done around the call."""
-COLLECTIVES = re.compile(
-    r"MPI_(?:I?(?:bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|all_?reduce|reduce|reduce_scatter(?:_block)?"
-    r"|scan|exscan|barrier|neighbor_allgatherv?|neighbor_alltoall[vw]?))(?:_init)?(?:_c)?",
-    re.IGNORECASE,
-)
+Table = dict[str, Function]
+"""All functions whose part is known, by name."""
 
 
 def functions(text: str) -> list[str]:
@@ -65,7 +51,7 @@ def _first(prototype: Prototype, names: tuple[str, ...], kinds: tuple[str, ...])
     return next((name for name in names if have.get(name) in kinds), None)
 
 
-def described(p: Prototype, kinds: dict[str, str]) -> list[str]:
+def described(p: Prototype, table: Table) -> list[str]:
     """Return the statements that say what a call is about."""
     lines = []
     comm = next((q.name for q in p.parameters if q.type == "MPI_Comm"), None)
@@ -73,38 +59,44 @@ def described(p: Prototype, kinds: dict[str, str]) -> list[str]:
         lines.append(f"call.on({comm});")
     peer = _first(p, ("dest", "dst", "source", "src", "target_rank"), ("int",))
     tag = _first(p, ("tag", "sendtag"), ("int",))
-    if COLLECTIVES.fullmatch(p.name):
+    function = table.get(p.name)
+    if function and function.is_collective:
         peer, tag = _first(p, ("root",), ("int",)), None
     if peer:
         lines.append(f"call.with(peer_of({peer}), {tag or 0});")
-    if kind := kinds.get(p.name):
-        lines += payload(p, kind)
-    if re.fullmatch(r"MPI_(?:S|Is)endrecv(?:_replace)?(?:_c)?", p.name):
+    if function and function.moves:
+        lines += payload(p, function.moves)
+    if function and function.sends_and_receives:
         types = {q.name for q in p.parameters}
         count, datatype = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
         source = "source" if "source" in types else "src"  # of SimGrid
         lines.append(f"call.receives(peer_of({source}), recvtag, {count}, {datatype});")
-    if COLLECTIVES.fullmatch(p.name):
+    if function and function.is_collective:
         lines.append("call.collective();")
     return lines
 
 
-def around(p: Prototype) -> tuple[str, str]:
+def hook_of(p: Prototype, table: Table) -> str:
+    """Return kind and mark of a function that begins or ends something; else a blank."""
+    return f"{table[p.name].kind} {table[p.name].mark}" if p.name in table else " "
+
+
+def around(p: Prototype, table: Table) -> tuple[str, str]:
     """Return what stands before the call and after it."""
-    hook = HOOKS.get(p.name)
-    if hook == "start":
+    hook = hook_of(p, table)
+    if hook == "begins ":
         return "    Recorder::start();\n", "    if (code == MPI_SUCCESS) know_world();\n"
-    if hook == "finalize":
+    if hook == "ends ":
         return "    finalizing();\n", "    finalized();\n"
-    if hook == "session":
+    if hook == "begins session":
         return "    Recorder::start();\n", "    if (code == MPI_SUCCESS) session_begun();\n"
-    if hook == "end_session":
+    if hook == "ends session":
         return "", "    if (code == MPI_SUCCESS) session_ended();\n"
-    if hook == "abort":
+    if hook == "aborts ":
         return "    aborting();\n", ""
-    if hook == "free":
+    if hook == "frees communicator":
         return f"    if ({p.parameters[0].name}) forget(*{p.parameters[0].name});\n", ""
-    if hook == "free_type":
+    if hook == "frees type":
         return "    forget_types();\n", ""
     new = [q.name for q in p.parameters if q.type == "MPI_Comm*"]
     if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
@@ -122,26 +114,26 @@ ENDING = {
 """After which nothing is completed any more."""
 
 
-def moves_data(p: Prototype, kinds: dict[str, str]) -> bool:
+def moves_data(p: Prototype, table: Table) -> bool:
     """Whether a call that fails may have been counted as one that moves data."""
-    return p.name in kinds or COLLECTIVES.fullmatch(p.name) is not None
+    return p.name in table and (table[p.name].is_collective or table[p.name].moves != "")
 
 
 SIMULATED = "smpi"
 
 
-def counting(p: Prototype, kinds: dict[str, str], code: str) -> str:
+def counting(p: Prototype, table: Table, code: str) -> str:
     """Return the statement that counts what a call that returns `code` has sent to whom; empty: nothing."""
-    kind = kinds.get(p.name, "")
+    kind = table[p.name].moves if p.name in table else ""
     statement = counted(p, kind) if kind else ""
     # Who has begun to send and failed later has sent.
     taken = f"{code} == MPI_SUCCESS" if kind.startswith("lasting") else f"!is_refused({code})"
     return f"if (call.has_sent({taken})) {statement};" if statement else ""
 
 
-def sends(p: Prototype, kinds: dict[str, str]) -> str:
+def sends(p: Prototype, table: Table) -> str:
     """Return the argument of a Call that tells whether what it sends is counted also where it isn't recorded."""
-    return ", true" if counting(p, kinds, "") or around_requests(p, False, kinds).always else ""
+    return ", true" if counting(p, table, "") or around_requests(p, False, table).always else ""
 
 
 def placed(requests: Around) -> tuple[str, list[str], str]:
@@ -153,7 +145,7 @@ def placed(requests: Around) -> tuple[str, list[str], str]:
     return "", list(requests.before), f"        if (call) {{ {after} }}\n" if after else ""
 
 
-def wrapper(p: Prototype, number: int, abi: str, kinds: dict[str, str]) -> str:
+def wrapper(p: Prototype, number: int, abi: str, table: Table) -> str:
     """Return the exported function of C and what finds the next one."""
     next_one = f"""\
 int find_{p.name}({p.declared});
@@ -170,15 +162,15 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
         f"    [[maybe_unused]] {'' if 'Status' in q.type else 'const '}auto {q.name} = argument<{q.type}>(w{i});\n"
         for i, q in enumerate(p.parameters)
     )
-    before, after = around(p)
-    requests = around_requests(p, False, kinds)
+    before, after = around(p, table)
+    requests = around_requests(p, False, table)
     first, at_begin, at_end = placed(requests)
-    inside = [*described(p, kinds), *at_begin, *([requests.substitute] if requests.substitute else [])]
+    inside = [*described(p, table), *at_begin, *([requests.substitute] if requests.substitute else [])]
     lines = "".join(f"            {line}\n" for line in inside)
     done = at_end or ENDING.get(p.name, "")
-    if counting_it := counting(p, kinds, "code"):
+    if counting_it := counting(p, table, "code"):
         done += f"        {counting_it}\n"
-    if moves_data(p, kinds):
+    if moves_data(p, table):
         done = f"        if (call && code != MPI_SUCCESS) [[unlikely]] call.failed(code);\n{done}"
     return f"""\
 namespace palmette::record {{
@@ -195,7 +187,7 @@ int entry_{p.name}({words}) {{
     }}
 {typed}{before}    int code = MPI_SUCCESS;
     {{
-        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, kinds)});
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, table)});
 {first}        if (call) {{
 {lines}            call.begin();
         }}
@@ -229,27 +221,27 @@ def fortran_argument(kind: str, word: str) -> str:
     return f"PMPI_{FORTRAN_HANDLES[kind]}_f2c({value})" if kind in FORTRAN_HANDLES else value
 
 
-def fortran_counting(p: Prototype, kinds: dict[str, str]) -> str:
+def fortran_counting(p: Prototype, table: Table) -> str:
     """Return `counting` for Fortran's arguments.
 
     Each is converted where it is used, after the call: in place, there may be nothing behind the list of sending types.
     """
-    statement = counting(p, kinds, f"code_of(w{len(p.parameters)})")
+    statement = counting(p, table, f"code_of(w{len(p.parameters)})")
     statement = re.sub(r"\*(request)\b", r"\1[0]", statement)
     converted = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
     return re.sub(rf"\b(?:{'|'.join(converted)})\b", lambda found: converted[found[0]], statement) if statement else ""
 
 
-def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str]) -> str:
+def fortran_wrapper(p: Prototype, number: int, name: str, table: Table) -> str:
     """Return the exported function under one Fortran name, which passes its arguments on as they are."""
     # The hidden lengths of character arguments come behind the others; words that nobody passed are read by nobody.
     count = len(p.parameters) + 3
     words = ", ".join(f"Word w{i}" for i in range(count))
     passed = ", ".join(f"w{i}" for i in range(count))
-    starts = p.name in ("MPI_Init", "MPI_Init_thread")
-    requests = around_requests(p, True, kinds)
+    starts = hook_of(p, table) == "begins "
+    requests = around_requests(p, True, table)
     first, at_begin, at_end = placed(requests)
-    inside = [] if starts else [*described(p, kinds), *at_begin]
+    inside = [] if starts else [*described(p, table), *at_begin]
     used = " ".join(inside)
     typed = late = ""
     for i, q in enumerate(p.parameters):
@@ -263,28 +255,28 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
         typed += f"            const auto {q.name} = {value};\n"
     lines = "".join(f"            {line}\n" for line in inside)
     done = at_end or ENDING.get(p.name, "")
-    if moves_data(p, kinds):
+    if moves_data(p, table):
         done = f"        if (call && !succeeded(ierror)) [[unlikely]] call.failed(code_of(ierror));\n{done}"
     done = done.replace("ierror", f"w{len(p.parameters)}")
-    if counting_it := fortran_counting(p, kinds):
+    if counting_it := fortran_counting(p, table):
         done += f"        {counting_it}\n"
-    hook = HOOKS.get(p.name)
+    hook = hook_of(p, table)
     before = after = ""
     error = "w0" if p.name == "MPI_Init" else "w2" if p.name == "MPI_Init_thread" else ""
-    if hook == "start":
+    if hook == "begins ":
         before = "    Recorder::start();\n"
         after = f"    if (succeeded({error})) know_world();\n"
-    elif hook == "finalize":
+    elif hook == "ends ":
         before, after = "    finalizing();\n", "    finalized();\n"
-    elif hook == "session":
+    elif hook == "begins session":
         before, after = "    Recorder::start();\n", f"    if (succeeded(w{len(p.parameters)})) session_begun();\n"
-    elif hook == "end_session":
+    elif hook == "ends session":
         after = f"    if (succeeded(w{len(p.parameters)})) session_ended();\n"
-    elif hook == "abort":
+    elif hook == "aborts ":
         before = "    aborting();\n"
-    elif hook == "free_type":
+    elif hook == "frees type":
         before = "    forget_types();\n"
-    elif hook == "free":
+    elif hook == "frees communicator":
         before = "    forget(PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w0)));\n"
     else:
         new = [i for i, q in enumerate(p.parameters) if q.type == "MPI_Comm*"]
@@ -314,7 +306,7 @@ void entry_{name}({words}) {{
         return;
     }}
 {late}{before}    {{
-        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, kinds)});
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0){sends(p, table)});
 {first}        if (call) {{
 {typed}{lines}            call.begin();
         }}
@@ -324,7 +316,7 @@ void entry_{name}({words}) {{
 """
 
 
-def source(prototypes: list[Prototype], abi: str, kinds: dict[str, str]) -> str:
+def source(prototypes: list[Prototype], abi: str, table: Table) -> str:
     """Return the text of recorder_wrappers.cpp."""
     parts = [
         """\
@@ -335,9 +327,9 @@ using palmette::interpose::Word;
 """
     ]
     for number, p in enumerate(prototypes):
-        parts.append(wrapper(p, number, abi, kinds))
+        parts.append(wrapper(p, number, abi, table))
         if abi in ("mpich", "ompi") and not p.name.endswith("_c"):
-            parts += [fortran_wrapper(p, number, name, kinds) for name in fortran_names(p, abi)]
+            parts += [fortran_wrapper(p, number, name, table) for name in fortran_names(p, abi)]
     return "\n".join(parts)
 
 
@@ -363,7 +355,12 @@ static_assert(function_count < 1024, "a key has 10 bits for them");
 
 def main(arguments: list[str]) -> int:
     """Preprocess mpi.h with the given compiler and write both files."""
-    kinds, directory, abi, compiler = read_kinds(Path(arguments[0])), Path(arguments[1]), arguments[2], arguments[3:]
+    table, directory, abi, compiler = (
+        read_functions(Path(arguments[0])),
+        Path(arguments[1]),
+        arguments[2],
+        arguments[3:],
+    )
     text = preprocessed_mpi_h(compiler)
     prototypes = declared_functions(text, functions(text))
     if not prototypes:
@@ -372,7 +369,7 @@ def main(arguments: list[str]) -> int:
     include = directory / "palmette" / "record"
     include.mkdir(parents=True, exist_ok=True)
     (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
-    (directory / "recorder_wrappers.cpp").write_text(with_offers(source(prototypes, abi, kinds)), encoding="utf-8")
+    (directory / "recorder_wrappers.cpp").write_text(with_offers(source(prototypes, abi, table)), encoding="utf-8")
     if abi == SIMULATED:
         names = "".join(
             f"extern __typeof__({p.name}) palmette_recorded_{p.name};\n#define {p.name} palmette_recorded_{p.name}\n"

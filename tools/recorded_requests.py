@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mpi_functions import Function
 from mpi_prototypes import Prototype
-
-COMPLETES = re.compile(r"MPI_(?:(?P<verb>Wait|Test)|Request_get_status_?)(?P<several>|all|any|some)")
-"""MPI_Request_get_status and the like tell of completion, and leave it to a later call."""
-STARTS = re.compile(r"MPI_Start(all)?")
-FILLS_STATUS = re.compile(r"MPI_(?:Recv|Mrecv|Probe|Iprobe|Mprobe|Improbe|Sendrecv|Sendrecv_replace)(?:_c)?")
 
 
 @dataclass(frozen=True)
@@ -35,28 +31,30 @@ def _first_of(p: Prototype, kind: str) -> str:
     return next((q.name for q in p.parameters if q.type.replace(" ", "").replace("[]", "*") == kind), "")
 
 
-def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Around:
+def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> Around:
     """Return how a call's requests are followed: from the call that makes them to the one that completes them."""
     types = {q.name: q.type for q in p.parameters}
     requests = "FortranRequests" if fortran else "Requests"
     filled, filled_list = ("filled_fortran", "filled_fortran") if fortran else ("filled", "filled_list")
     listed = _first_of(p, "MPI_Request*") or _first_of(p, "constMPI_Request*") or "request"
     count = next((name for name in ("count", "incount") if name in types), "1")
-    if found := COMPLETES.fullmatch(p.name):
-        asks = found["verb"] is None
+    function = table.get(p.name)
+    kind = function.kind if function else ""
+    if function and kind in ("completes", "tests", "asks"):
+        asks = kind == "asks"
         if asks and types.get(listed) == "MPI_Request" and not fortran:
             listed = f"&{listed}"
         before = [] if asks else [f"call.waits_for({count}, {requests}({listed}));"]
         completed_by = f"call.noticed({requests}({listed}), " if asks else "call.completed("
-        one = found["several"] in ("", "any")
+        one = function.mark in ("", "any")
         ignored, status = "MPI_STATUS_IGNORE" if one else "MPI_STATUSES_IGNORE", _first_of(p, "MPI_Status*")
         index = next((name for name in types if name in ("index", "indx")), "")
         indices = next((name for name in types if name.endswith("indices")), "")
         base = " - first_index()" if fortran else ""
-        test = found["verb"] != "Wait" and found["several"] != "some"
+        test = kind != "completes" and function.mark != "some"
         succeeded = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{' && *flag' if test else ''}"
         # After an error handles tell which are complete, and statuses whom a message was from that was too long.
-        match found["several"]:
+        match function.mark:
             case "":
                 what = f"{completed_by}0, {filled}({status}));"
                 failed = f"i == 0 ? {filled}({status}) : nullptr"
@@ -79,40 +77,40 @@ def around_requests(p: Prototype, fortran: bool, kinds: dict[str, str]) -> Aroun
         ended = f"call.stops_waiting({requests}({listed}), {good}, [&]([[maybe_unused]] int i) {{ return {failed}; }});"
         completed = ("call.returned();", f"if ({succeeded}) {what}", *(() if asks else (ended,)))
         names = [listed.lstrip("&"), status, index, count if count != "1" else "", *(("flag",) if test else ())]
-        names += ["outcount", indices] if found["several"] == "some" else []
+        names += ["outcount", indices] if function.mark == "some" else []
         needed = "" if asks else " && call.needs_status()"
         substitute = f"if ({status} == {ignored}{needed}) {status} = call.own_statuses({count});"
         lines = "\n".join((*before, *completed))
         read = tuple(name for name in names if name and re.search(rf"\b{name}\b", lines))
         return Around(tuple(before), substitute, completed, read)
-    if STARTS.fullmatch(p.name):
+    if kind == "starts":
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         starts = f"call.starts({count}, {requests}({listed}));"
         started = f"call.started({good} ? {count} : 0, {requests}({listed}));"
         return Around(before=(starts,), after=("call.returned();", started), always=True, names=(listed, "count"))
-    if p.name == "MPI_Request_free":
+    if kind == "frees" and "request" in types:
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         return Around(
             before=(f"if (request) call.frees({requests}(request)[0]);",),
             after=("call.returned();", f"call.freed({good});"), always=True, names=("request",),
         )  # fmt: skip
-    if p.name == "MPI_Cancel":
+    if kind == "cancels":
         return Around(before=(f"if (request) call.cancels({requests}(request)[0]);",), names=("request",))
     if types.get("request") == "MPI_Request*":
-        persistent = "no" if not re.search(r"_init(?:_c)?$", p.name) else "sends"
-        if kinds.get(p.name) == "awaiting":
+        persistent = "sends" if function and function.is_persistent else "no"
+        if kind == "awaiting":
             persistent = "receives"
         persistent = f"trace::Persistent::{persistent}"
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         after = ("call.returned();", f"if ({good} && request) call.made({requests}(request)[0], {persistent});")
         return Around(after=after, names=("request",))
-    if FILLS_STATUS.fullmatch(p.name) and "status" in types:
+    if kind in ("message", "receive", "matched", "probe") and "status" in types:
         substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
         flag = " && *flag" if "flag" in types else ""
         good = f"has_received({'code_of(ierror)' if fortran else 'code'}){flag}"
         then: tuple[str, ...] = ("call.returned();", f"if ({good}) call.from({filled}(status));")
         reads: tuple[str, ...] = ("status", "flag") if flag else ("status",)
-        if "probe" in p.name and "message" in types:
+        if kind == "probe" and "message" in types:
             message = "FortranMessage(message)" if fortran else "message"
             then = (*then, f"if ({good}) call.has_matched(*{message});")
             reads = (*reads, "message")

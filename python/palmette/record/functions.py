@@ -1,17 +1,21 @@
-"""What MPI functions do, as their names say: which send, which receive, which only start what completes later."""
+"""What MPI functions do, by the table of them: which send, which receive, which only start what completes later."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from palmette import _core
+
 ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 """A job's start and end are nobody's."""
-COLLECTIVES = frozenset({
-    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
-    "alltoallw", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
-})  # fmt: skip
-SENDS = frozenset({"send", "ssend", "rsend", "bsend", "psend", "sendrecv", "sendrecv_replace"})
-RECEIVES = frozenset({"recv", "mrecv", "precv"})
+
+
+def _operations(*kinds: str) -> frozenset[str]:
+    return frozenset(one.operation for one in _core.mpi_functions() if one.kind in kinds)
+
+
+COLLECTIVES = _operations("barrier", "all_to_all", "one_to_all", "all_to_one", "scan")
+SENDS, RECEIVES = _operations("send"), _operations("receive")
 PARTITIONED = frozenset({"psend", "precv"})
 """They match among themselves."""
 
@@ -19,9 +23,7 @@ PARTITIONED = frozenset({"psend", "precv"})
 @cache
 def operation(function: str) -> str:
     """Return MPI_Iallgather_c's "allgather": without the marks of nonblocking, persistent and large-count forms."""
-    name = function.removeprefix("MPI_").lower().removesuffix("_c").removesuffix("_init")
-    plain = COLLECTIVES | SENDS | RECEIVES
-    return name[1:] if name not in plain and name.startswith("i") and name[1:] in plain else name
+    return _core.mpi_function(function).operation or function.removeprefix("MPI_").lower().removesuffix("_c")
 
 
 @cache
@@ -30,10 +32,10 @@ def only_starts(function: str) -> bool:
 
     The receive of a matched message is recorded as a request, which begins with the probe.
     """
-    return function.startswith(("MPI_I", "MPI_Mrecv")) or "_init" in function
+    return _core.mpi_function(function).by_request
 
 
 @cache
 def is_started_later(function: str) -> bool:
     """Whether the requests that a function makes are started by others."""
-    return "_init" in function
+    return _core.mpi_function(function).persistent

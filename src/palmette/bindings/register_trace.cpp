@@ -2,9 +2,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "palmette/bindings/register.hpp"
+#include "palmette/trace/functions.hpp"
 #include "palmette/trace/recording.hpp"
 
 namespace palmette::bindings {
@@ -113,6 +115,23 @@ void register_trace(nb::module_& m) {
         .def_ro("calls", &PlanInfo::calls)
         .def_ro("seconds", &PlanInfo::seconds, "In these calls.")
         .def_ro("sends", &PlanInfo::sends, "Of this rank, in all calls that have ended.");
+
+    nb::class_<trace::Function>(m, "MpiFunction",
+                                "What an MPI function does, as far as ranks depend on each other by it.")
+        .def_ro("name", &trace::Function::name)
+        .def_ro("operation", &trace::Function::operation, "MPI_Iallgather_c's allgather; empty: not in the table.")
+        .def_prop_ro(
+            "kind", [](const trace::Function& self) { return trace::name_of(self.kind); },
+            "other, init, barrier, all_to_all, one_to_all, all_to_one, scan, neighbours, send, receive, wait, test.")
+        .def_ro("by_request", &trace::Function::by_request, "What it does is done by the request that it makes.")
+        .def_ro("persistent", &trace::Function::persistent, "And that request is started later.");
+    m.def(
+        "mpi_functions",
+        [] { return std::vector<trace::Function>(trace::functions().begin(), trace::functions().end()); },
+        "The table of functions, all forms of each.");
+    m.def(
+        "mpi_function", [](std::string_view name) { return trace::function_of(name); }, "name"_a,
+        "One function; one that isn't in the table does nothing of all this.");
 
     nb::class_<trace::PeerInfo>(m, "RecordedPeer",
                                 "What a process itself has sent to one rank of MPI_COMM_WORLD, in the whole run.")

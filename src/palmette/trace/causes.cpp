@@ -288,7 +288,7 @@ class DelayCosts {
         std::size_t looked_at = 0;
         for (std::size_t i = event; i-- > 0 && looked_at < most_events; ++looked_at) {
             const Event call = thread.thread->at(i);
-            if (call.is_request || roles_.traits(call).queries) continue;
+            if (call.is_request || roles_.queries(call)) continue;
             const bool is_first = roles_.kind(call) == Kind::init || call.end_ns <= awaited_.begin_ns;
             const std::int64_t from_ns = std::max(call.end_ns, awaited_.begin_ns);
             out.add({behind.function, behind.path, false}, seconds(from_ns, behind.begin_ns));

@@ -12,50 +12,6 @@
 namespace palmette::trace {
 namespace {
 
-/// The name without MPI_, in lower case, without the endings of persistent forms and of large counts.
-std::string plain_name(std::string_view function) {
-    std::string name(function.substr(function.starts_with("MPI_") ? 4 : 0));
-    for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    for (const std::string_view end : {"_c", "_init"})
-        if (name.ends_with(end) && name != "_init") name.erase(name.size() - end.size());
-    return name;
-}
-
-constexpr std::array<std::pair<std::string_view, Kind>, 32> kinds{{
-    {"barrier", Kind::barrier},
-    {"allgather", Kind::all_to_all},
-    {"allgatherv", Kind::all_to_all},
-    {"alltoall", Kind::all_to_all},
-    {"alltoallv", Kind::all_to_all},
-    {"alltoallw", Kind::all_to_all},
-    {"allreduce", Kind::all_to_all},
-    {"reduce_scatter", Kind::all_to_all},
-    {"reduce_scatter_block", Kind::all_to_all},
-    {"bcast", Kind::one_to_all},
-    {"scatter", Kind::one_to_all},
-    {"scatterv", Kind::one_to_all},
-    {"gather", Kind::all_to_one},
-    {"gatherv", Kind::all_to_one},
-    {"reduce", Kind::all_to_one},
-    {"scan", Kind::scan},
-    {"exscan", Kind::scan},
-    {"send", Kind::send},
-    {"ssend", Kind::send},
-    {"rsend", Kind::send},
-    {"bsend", Kind::send},
-    {"psend", Kind::send},
-    {"sendrecv", Kind::send},
-    {"sendrecv_replace", Kind::send},
-    {"recv", Kind::receive},
-    {"mrecv", Kind::receive},
-    {"precv", Kind::receive},
-    {"wait", Kind::wait},
-    {"waitall", Kind::wait},
-    {"waitany", Kind::wait},
-    {"waitsome", Kind::wait},
-    {"finalize", Kind::init},
-}};
-
 /// Indices of texts or ids that all processes share.
 template <class Key>
 class Numbers {
@@ -285,28 +241,6 @@ class Reader {
 };
 
 }  // namespace
-
-Kind kind_of(const std::string& function) {
-    const std::string name = plain_name(function);
-    if (name.find("neighbor_") != std::string::npos && name.find("create") == std::string::npos)
-        return Kind::neighbours;
-    if (name == "init" || name == "init_thread" || function == "MPI_Init") return Kind::init;
-    if (name.starts_with("test") && (name == "test" || name == "testall" || name == "testany" || name == "testsome"))
-        return Kind::test;
-    const auto known = [](std::string_view one) {
-        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& row) { return row.first == one; });
-        return found == kinds.end() ? Kind::other : found->second;
-    };
-    const Kind kind = known(name);
-    return kind == Kind::other && name.starts_with('i') ? known(std::string_view(name).substr(1)) : kind;
-}
-
-const char* name_of(Kind kind) {
-    constexpr std::array<const char*, 12> names{"other",      "init",       "barrier", "all_to_all",
-                                                "one_to_all", "all_to_one", "scan",    "neighbours",
-                                                "send",       "receive",    "wait",    "test"};
-    return names.at(static_cast<std::size_t>(kind));
-}
 
 Trace read_trace(const std::vector<TraceFile>& files) {
     Reader reader;

@@ -10,29 +10,9 @@
 #include <vector>
 
 #include "palmette/trace/contexts.hpp"
+#include "palmette/trace/functions.hpp"
 
 namespace palmette::trace {
-
-/// How a function makes ranks depend on each other.
-enum class Kind : std::uint8_t {
-    other,       ///< local, or of no known pattern
-    init,        ///< MPI_Init and MPI_Finalize
-    barrier,     ///< all wait for all
-    all_to_all,  ///< all wait for all, with data
-    one_to_all,  ///< all wait for the root
-    all_to_one,  ///< the root waits for all
-    scan,        ///< each waits for those before it
-    neighbours,  ///< each waits for some
-    send,        ///< may wait for its receiver
-    receive,     ///< waits for its sender
-    wait,        ///< waits for what its requests wait for
-    test
-};
-/// By the function's name, nonblocking and persistent forms and those with large counts included.
-Kind kind_of(const std::string& function);
-/// As it is spelled here.
-const char* name_of(Kind kind);
-inline bool is_collective(Kind kind) { return kind >= Kind::barrier && kind <= Kind::neighbours; }
 
 /// A call, or a request from its start to the call that completed it. Times in nanoseconds.
 struct Event {

@@ -29,27 +29,15 @@ inline bool is_query(const std::string& function) {
 /// Of the events of one trace, which must be asked about thread by thread, each thread's in its order.
 class Roles {
   public:
-    struct Traits {
-        bool nonblocking, sends_and_receives, ends, persistent, synchronous, partitioned, lets_go;
-        bool queries;  ///< tells something, at once
-    };
-
     explicit Roles(const Trace& trace) : trace_(trace) {
         for (const std::string& name : trace.functions) {
-            const bool persistent = name.find("_init") != std::string::npos;
-            traits_.push_back(
-                {.nonblocking = name.starts_with("MPI_I") || persistent || name.starts_with("MPI_Mrecv"),
-                 .sends_and_receives = name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
-                 .ends = name == "MPI_Finalize",
-                 .persistent = persistent,
-                 .synchronous = name.starts_with("MPI_Ssend") || name.starts_with("MPI_Issend"),
-                 .partitioned = name.starts_with("MPI_Psend") || name.starts_with("MPI_Precv"),
-                 .lets_go = name == "MPI_Request_free" || name == "MPI_Finalize" || name == "MPI_Session_finalize",
-                 .queries = is_query(name)});
+            traits_.push_back(&function_of(name));
+            queries_.push_back(is_query(name));
         }
     }
 
-    const Traits& traits(const Event& event) const { return traits_[event.function]; }
+    const Function& traits(const Event& event) const { return *traits_[event.function]; }
+    bool queries(const Event& event) const { return queries_[event.function]; }
     /// Whether a call only tells that the requests in front of it won't be completed: it doesn't wait for them.
     bool lets_go(const Event& call) const { return traits(call).lets_go; }
     Kind kind(const Event& event) const { return trace_.kinds[event.function]; }
@@ -57,7 +45,7 @@ class Roles {
     /// Whether an event stands for a collective: the call, or the request of a nonblocking one.
     bool is_collective_event(const Event& event) const {
         return is_collective(kind(event)) && event.instance != 0 && event.communicator != 0 &&
-               event.is_request == traits(event).nonblocking;
+               event.is_request == traits(event).by_request;
     }
     /// Starts of a persistent collective share its number; the n-th on one rank belongs to the n-th on the others.
     InstanceKey key_of(const Event& event, std::int32_t process) {
@@ -73,7 +61,7 @@ class Roles {
     bool begins_send(const Event& event) const { return event.is_request == traits(event).persistent; }
     /// Whether an event ends with its message: the call, or the request of a nonblocking one; of a matched receive its
     /// request, which begins with the probe.
-    bool completes(const Event& event) const { return event.is_request == traits(event).nonblocking; }
+    bool completes(const Event& event) const { return event.is_request == traits(event).by_request; }
 
     /// The channel of a message that an event has sent or received; null: it is none, or the event stands for another
     /// moment of it (`is_moment`). Of MPI_Sendrecv the call sends and its request receives. Valid until the next call.
@@ -85,7 +73,7 @@ class Roles {
         const std::int32_t other = process_of(event.communicator, event.peer);
         if (other < 0) return nullptr;
         // Partitioned messages match among themselves.
-        const std::int32_t tag = traits(event).partitioned ? ~event.tag : event.tag;
+        const std::int32_t tag = is_partitioned(event) ? ~event.tag : event.tag;
         channel_ = wanted == Kind::send ? Channel{event.communicator, process, other, tag}
                                         : Channel{event.communicator, other, process, tag};
         return &channel_;
@@ -110,12 +98,17 @@ class Roles {
     static constexpr std::uint64_t always_eager = 1024;
     /// Whether a send may wait for its receive, as those of the rendezvous protocol do.
     bool may_wait_for_receive(const Event& send) const {
-        return send.bytes >= always_eager || traits(send).synchronous;
+        return send.bytes >= always_eager || traits(send).operation == "ssend";
     }
 
   private:
+    bool is_partitioned(const Event& event) const {
+        return traits(event).operation == "psend" || traits(event).operation == "precv";
+    }
+
     const Trace& trace_;
-    std::vector<Traits> traits_;  ///< by function
+    std::vector<const Function*> traits_;  ///< by function
+    std::vector<bool> queries_;
     std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint64_t> epochs_;
     struct {
         std::int32_t process = -1;

@@ -1,0 +1,152 @@
+"""The table of MPI's functions, src/palmette/mpi/functions.txt: all forms of each, and what they do.
+
+Usage: mpi_functions.py TABLE HEADER      write HEADER, the rows for palmette/trace/functions.cpp
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+COLLECTIVE = ("neighbours", "exchange", "shares", "block", "scatter", "nothing")
+MOVES = ("message", "lasting", "receive", "awaiting", "matched", *COLLECTIVE[:-1], "one-sided", "file")
+"""Kinds of functions that move data."""
+OTHER = ("probe", "completes", "tests", "asks", "starts", "cancels", "frees", "begins", "ends", "aborts")
+KINDS = (*MOVES, "nothing", *OTHER)
+WAITS = {
+    "barrier": "barrier", "all-to-all": "all_to_all", "one-to-all": "one_to_all", "all-to-one": "all_to_one",
+    "scan": "scan",
+}  # fmt: skip
+"""Third words of collectives, and their palmette::trace::Kind."""
+KIND_OF = {
+    "message": "send", "lasting": "send", "receive": "receive", "awaiting": "receive", "matched": "receive",
+    "neighbours": "neighbours", "completes": "wait", "tests": "test",
+}  # fmt: skip
+"""The palmette::trace::Kind of other functions."""
+MARKS = {
+    **dict.fromkeys(("completes", "tests", "asks", "starts"), ("all", "any", "some")),
+    **dict.fromkeys(("begins", "ends"), ("session",)), "frees": ("request", "communicator", "type"),
+}  # fmt: skip
+"""Third words of other functions."""
+
+
+class Function(NamedTuple):
+    """One MPI function."""
+
+    name: str
+    kind: str
+    """Of KINDS."""
+    mark: str
+    """The third word of its line; empty: there is none."""
+    plain: str
+    """The blocking form of a nonblocking or persistent one; its own name."""
+    is_nonblocking: bool
+    is_persistent: bool
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether all ranks of a communicator take part."""
+        return self.kind in COLLECTIVE
+
+    @property
+    def moves(self) -> str:
+        """Its kind where it moves data, else empty; of a persistent collective behind `lasting`."""
+        if self.kind not in MOVES:
+            return ""
+        return f"lasting {self.kind}" if self.is_collective and self.is_persistent else self.kind
+
+    @property
+    def sends_and_receives(self) -> bool:
+        """Whether it is an MPI_Sendrecv, in any form."""
+        return self.kind == "message" and self.operation.startswith("sendrecv")
+
+    @property
+    def operation(self) -> str:
+        """MPI_Iallgather_c's allgather, MPI_Send_init's send."""
+        name = self.plain.removeprefix("MPI_").lower()
+        return name.removesuffix("_init") if self.is_persistent else name
+
+    @property
+    def waits(self) -> str:
+        """How it makes ranks depend on each other: a palmette::trace::Kind."""
+        if self.kind in ("begins", "ends"):
+            return "other" if self.mark else "init"
+        return WAITS.get(self.mark) or KIND_OF.get(self.kind, "other")
+
+    @property
+    def made_request_does_it(self) -> bool:
+        """Whether what the function does is done by the request that it makes. The receive of a matched message is
+        recorded as a request, which begins with the probe.
+        """
+        return self.is_nonblocking or self.is_persistent or self.kind == "matched"
+
+
+def forms_of(kind: str, name: str, mark: str) -> list[Function]:
+    """Return all functions that one line of the table stands for."""
+    nonblocking = f"MPI_I{name.removeprefix('MPI_').lower()}"
+    if kind not in COLLECTIVE:
+        forms = [(name, False, kind in ("lasting", "awaiting"))]
+    else:
+        forms = [(name, False, False), (nonblocking, True, False), (f"{name}_init", False, True)]
+    return [
+        Function(form + large, kind, mark, name, is_nonblocking, is_persistent)
+        for form, is_nonblocking, is_persistent in forms
+        for large in ("", "_c")
+    ]
+
+
+def read_functions(path: Path) -> dict[str, Function]:
+    """Return all functions of the table by name. Raises ValueError with the line that can't be meant."""
+    found: dict[str, Function] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        kind, name, mark, *more = [*words, "", ""][: max(3, len(words))]
+        if kind not in KINDS or not name or more:
+            raise ValueError(f"{path}:{number}: '{line}' is not one of {', '.join(KINDS)} with an MPI_NAME")
+        needs = () if kind == "neighbours" else tuple(WAITS) if kind in COLLECTIVE else MARKS.get(kind, ())
+        if (mark and mark not in needs) or (kind in COLLECTIVE and needs and not mark):
+            raise ValueError(f"{path}:{number}: '{line}' needs one of {', '.join(needs) or 'no words'} at its end")
+        for function in forms_of(kind, name, mark):
+            found[function.name] = function
+    # Nonblocking messages have lines of their own.
+    for name, function in found.items():
+        plain = f"MPI_{name.removeprefix('MPI_I').removesuffix('_c').capitalize()}"
+        if not function.is_collective and name.startswith("MPI_I") and plain in found:
+            found[name] = function._replace(plain=plain, is_nonblocking=True)
+        elif name.endswith("_c") and not function.is_collective:
+            found[name] = function._replace(plain=function.plain)
+    return found
+
+
+def header(functions: dict[str, Function]) -> str:
+    """Return the rows of palmette::trace's table, sorted by name."""
+
+    def flag(value: bool) -> str:
+        return "true" if value else "false"
+
+    rows = "".join(
+        f'    {{"{one.name}", "{one.operation}", Kind::{one.waits}, {flag(one.made_request_does_it)}, '
+        f"{flag(one.is_persistent)}, {flag(one.sends_and_receives)}, "
+        f"{flag(one.kind == 'ends' and not one.mark)}, {flag(one.kind == 'ends' or one.mark == 'request')}}},\n"
+        for _, one in sorted(functions.items())
+    )
+    return f"""\
+// Made by tools/mpi_functions.py from src/palmette/mpi/functions.txt: change that file.
+inline constexpr std::array<Function, {len(functions)}> rows{{{{
+{rows}}}}};
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the header."""
+    target = Path(arguments[1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(header(read_functions(Path(arguments[0]))), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
