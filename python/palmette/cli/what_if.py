@@ -26,9 +26,7 @@ EXAMPLE = "palmette what-if trace --force allreduce=recursive_doubling"
 WIDTH = 80
 FILE = click.Path(path_type=Path, dir_okay=False)
 MOST_RANKS = 3
-GIVE_MACHINE = (
-    "give --topology topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
-)
+GIVE_MACHINE = "give --topology topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
 
 
 @click.command("what-if", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
@@ -170,8 +168,10 @@ def _assumed(seats: Seats, missing: str) -> list[str]:
         return [f"of the run's machine nodes alone are known, so that all costs are assumed; {GIVE_MACHINE}"]
     notes = [missing] if missing else []
     if all(one.provenance == "assumed" for one in _core.Costs.of(seats.job).assumptions(seats.job)):
-        notes.append("all costs of this machine are assumed (`palmette plan --predict` lists them); `palmette calibrate` "
-                     "measures them")  # fmt: skip
+        notes.append(
+            "all costs of this machine are assumed (`palmette plan --predict` lists them); `palmette calibrate`"
+            " measures them"
+        )
     return notes
 
 
