@@ -35,13 +35,6 @@ def test_a_program_has_no_more_commands_and_options_than_it_may(name: str) -> No
     assert all(count <= limit for count, limit in zip(found, LIMITS[name], strict=True)), (name, found, LIMITS[name])
 
 
-def test_no_option_is_hidden() -> None:
-    for program in PROGRAMS.values():
-        for context in contexts(program):
-            hidden = [one.name for one in context.command.params if isinstance(one, click.Option) and one.hidden]
-            assert not hidden, context.command_path
-
-
 def test_there_are_no_more_settings_than_there_may_be() -> None:
     text = (ROOT / "python/palmette/settings.json").read_text(encoding="utf-8")
     assert len(json.loads(text)["settings"]) <= SETTINGS

@@ -249,7 +249,7 @@ def _set_loaded_bounds(job: Job, run: Run, log: LinkLog) -> None:
 
 
 def _write_loaded(topology: dict[str, Any], alone: Sequence[EdgeLoad], folder: Path) -> Path:
-    """Write the topology with the traffic's load of each link, as `palmette bench --write-load` does."""
+    """Write the topology with the traffic's load of each link, as `palmette-lab bench --write-load` does."""
     path = folder / "loaded.json"
     path.write_text(json.dumps(with_loads(topology, alone)), encoding="utf-8")
     return path

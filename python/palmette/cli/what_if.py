@@ -168,8 +168,10 @@ def _assumed(seats: Seats, missing: str) -> list[str]:
         return [f"of the run's machine nodes alone are known, so that all costs are assumed; {GIVE_MACHINE}"]
     notes = [missing] if missing else []
     if all(one.provenance == "assumed" for one in _core.Costs.of(seats.job).assumptions(seats.job)):
-        lists = "`palmette plan --predict` lists them"
-        notes.append(f"all costs of this machine are assumed ({lists}); `palmette calibrate` measures them")
+        notes.append(
+            "all costs of this machine are assumed (`palmette plan --predict` lists them); `palmette calibrate`"
+            " measures them"
+        )
     return notes
 
 

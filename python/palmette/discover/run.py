@@ -18,7 +18,7 @@ def _no_job(argument: str | None) -> Found:
     """Measuring needs a job; its result is passed to `discover` as `ready`."""
     raise DiscoverError(
         "measurement takes no file but a job: give the line that starts yours, without a program, after all options"
-        " (-- mpiexec -n 64), or --lab NAME|SPEC"
+        " (-- mpiexec -n 64)"
     )
 
 

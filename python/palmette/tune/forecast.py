@@ -1,7 +1,7 @@
 """Predicted times of candidates, so that few of many have to be measured.
 
-The model simulates a candidate's plan where it can (`palmette plan --predict`). It serves to discard candidates, not
-to select the best: measurements decide.
+The model simulates a candidate's plan where it can (`palmette plan --predict`). It discards candidates, and doesn't
+pick the best: measurements decide.
 """
 
 from __future__ import annotations
