@@ -165,7 +165,8 @@ class Reader {
 
   private:
     void read(SectionReader& section, const TraceFile& file, const std::shared_ptr<const Mapping>& mapping) {
-        const ProcessInfo info = section.read(true);
+        ProcessInfo info = section.read(true);
+        add_samples(section, info);
         // What has loaded the library and never called MPI_Init, or no trace.
         if (info.rank < 0) return;
         const auto number = static_cast<std::int32_t>(out_.processes.size());
@@ -262,7 +263,7 @@ class Reader {
                       TracedProcess& process, std::int32_t number) {
         if (info.contexts.size() <= 1) return;
         const std::vector<std::uint32_t> nodes = out_.contexts.add(info.contexts, number);
-        const SampleColumns samples = section.samples();
+        const SampleColumns samples = samples_of(section);
         for (std::size_t i = 0; i < samples.real_ns.size(); ++i) {
             const std::uint32_t thread = samples.thread[i];
             if (thread == 0 || thread > info.sampling.threads.size() || samples.context[i] >= nodes.size()) continue;

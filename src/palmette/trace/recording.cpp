@@ -114,6 +114,13 @@ void read_contexts(const SectionReader& section, ProcessInfo& out) {
 
 }  // namespace
 
+void add_samples(const SectionReader& section, ProcessInfo& out) {
+    read_sampling(section, out);
+    read_contexts(section, out);
+}
+
+SampleColumns samples_of(const SectionReader& section) { return samples_in(section); }
+
 Recording Recording::read(const std::string& path, bool with_tables) {
     const Mapping file(path);
     Recording out;

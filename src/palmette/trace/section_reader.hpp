@@ -435,6 +435,11 @@ class SectionReader {
     std::pair<const FunctionName*, std::uint32_t> functions_;
 };
 
+/// Adds what a section says of samples and their contexts.
+void add_samples(const SectionReader& section, ProcessInfo& out);
+/// Its samples one by one, by time.
+SampleColumns samples_of(const SectionReader& section);
+
 /// Calls `use` with each section that its process has begun to write.
 template <class Use>
 void for_each_section(const Mapping& file, const std::string& path, Use use) {
