@@ -29,11 +29,11 @@ __attribute__((noinline)) double turn(long times) {
     return x;
 }
 /* Of the thread's CPU time. */
-#define SPENDS(name)                                                                             \
-    __attribute__((noinline)) double name(double seconds) {                                      \
-        double x = 0, end = clock_s(CLOCK_THREAD_CPUTIME_ID) + seconds;                          \
-        while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end) x += turn(20000);                         \
-        return x;                                                                                \
+#define SPENDS(name)                                                     \
+    __attribute__((noinline)) double name(double seconds) {              \
+        double x = 0, end = clock_s(CLOCK_THREAD_CPUTIME_ID) + seconds;  \
+        while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end) x += turn(20000); \
+        return x;                                                        \
     }
 SPENDS(quarter)
 SPENDS(half)
@@ -48,9 +48,7 @@ __attribute__((noinline)) double shares(double seconds) {
     return x;
 }
 
-static void* thread_of_work(void* seconds) {
-    return of_thread(*(double*)seconds) > 0 ? NULL : seconds;
-}
+static void *thread_of_work(void *seconds) { return of_thread(*(double *)seconds) > 0 ? NULL : seconds; }
 /* 20 at a time, which come and go. */
 static void threads(double seconds) {
     pthread_t made[20];
@@ -149,22 +147,22 @@ static void signals(double seconds) {
     printf("free %d sent %d got %d\n", free_before, sent, (int)own_signals);
 }
 
-static void plugins(const char* first, const char* second, double seconds) {
-    const char* names[] = {first, second};
-    void* bases[2];
+static void plugins(const char *first, const char *second, double seconds) {
+    const char *names[] = {first, second};
+    void *bases[2];
     for (int i = 0; i < 2; ++i) {
-        void* handle = dlopen(names[i], RTLD_NOW);
+        void *handle = dlopen(names[i], RTLD_NOW);
         double (*work)(double) = (double (*)(double))dlsym(handle, "plugged_in");
-        bases[i] = (void*)work;
+        bases[i] = (void *)work;
         work(seconds / 2);
         dlclose(handle);
     }
     printf("same %d\n", bases[0] == bases[1]);
 }
 
-int main(int count, char** words) {
+int main(int count, char **words) {
     MPI_Init(&count, &words);
-    const char* mode = words[1];
+    const char *mode = words[1];
     const double seconds = atof(words[2]);
     if (!strcmp(mode, "shares")) shares(seconds);
     if (!strcmp(mode, "threads")) threads(seconds);
