@@ -2,9 +2,9 @@
  *
  *     culprits SCENARIO MILLISECONDS
  *
- * Rank 1 of all is late in each step (in `phases` rank 0 in the second half); all ranks compute a fifth of that besides,
- * so that the machine's load is seen on all of them. Work is measured in processor time: on a busy machine it takes
- * longer and is the same. */
+ * Rank 1 of all is late in each step (in `phases` rank 0 in the second half); all ranks compute a fifth of that
+ * besides, so that the machine's load is seen on all of them. Work is measured in processor time: on a busy machine it
+ * takes longer and is the same. */
 #include <mpi.h>
 #include <math.h>
 #include <pthread.h>
