@@ -39,6 +39,8 @@ def mistake_in(words: Sequence[str]) -> str | None:
                 a, form = ("a folder", "DIR") if option.metavar == "DIR" else ("a file", "FILE")
                 command = " ".join(rest[:1]) or "mpiexec"
                 return f"{name} needs {a} before the command: palmette run {name} {form} {command} ..."
+        elif kind == "optional" and not equals and rest and rest[0][:1].isdigit() and not _is_program(rest[0]):
+            return f"{name} {rest[0]}: a rate stands behind =: {name}={rest[0]}"
         elif kind == "repeated" and not equals and rest and "=" not in rest[0]:
             return f"{name} {rest[0]}: expected COLLECTIVE=SPEC, as in {name} gather=linear"
         at += 1 if equals or kind in ("flag", "count", "report", "optional") else 2

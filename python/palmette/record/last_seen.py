@@ -73,18 +73,27 @@ def last_seen(job: Job) -> list[Seen]:
             continue
         samples = _core.Recording.samples_of(str(process.file), process.section)
         callers = [number for number, one in enumerate(taken.threads, 1) if one.calls_as]
-        rows = np.flatnonzero(np.isin(samples["thread"], callers))
+        # Of a running process there may be samples by now whose contexts weren't read.
+        known = np.flatnonzero(samples["context"] < len(process.recorded.contexts))
+        rows = known[np.isin(samples["thread"][known], callers)]
         if not len(rows):
-            rows = np.arange(len(samples["thread"]))
+            rows = known
         if not len(rows):
             continue
         last = int(rows[-1])
         context = stacks.add(process.recorded.contexts, int(samples["context"][last]))
-        ended = process.state not in ("begun", "running", "finalizing")
-        now_ns = process.recorded.last_real_ns if ended else process.now_ns()
-        found.append((process, context, max(0.0, (now_ns - int(samples["real_ns"][last])) * 1e-9)))
+        found.append((process, context, int(samples["real_ns"][last])))
     contexts = Contexts(stacks, [process.recorded.rank for process, _, _ in found])
-    return [Seen(process, *_where(contexts, context), ago_s) for process, context, ago_s in found]
+    # Of processes that are gone, when the last of them was seen.
+    end_ns = max((max(at_ns, process.recorded.last_real_ns) for process, _, at_ns in found), default=0)
+    return [
+        Seen(process, *_where(contexts, context), max(0.0, (_until_ns(process, end_ns) - at_ns) * 1e-9))
+        for process, context, at_ns in found
+    ]
+
+
+def _until_ns(process: Process, end_ns: int) -> int:
+    return process.now_ns() if process.state in ("begun", "running", "finalizing") else end_ns
 
 
 def _where(contexts: Contexts, context: int) -> tuple[Site, Site | None]:

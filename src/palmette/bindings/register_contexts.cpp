@@ -38,15 +38,13 @@ void register_contexts(nb::module_& m) {
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.parent; });
             },
-            nb::rv_policy::move,
-            "By context its caller's, less than its own; context 0 is outside of all frames.")
+            nb::rv_policy::move, "By context its caller's, less than its own; context 0 is outside of all frames.")
         .def_prop_ro(
             "frame",
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.frame; });
             },
-            nb::rv_policy::move,
-            "By context, index into frames; of context 0 it means nothing.")
+            nb::rv_policy::move, "By context, index into frames; of context 0 it means nothing.")
         .def_prop_ro(
             "sum_context",
             [](const JobContexts& self) {

@@ -276,7 +276,7 @@ void register_trace(nb::module_& m) {
             "samples_of",
             [](const std::string& path, std::size_t section) {
                 trace::SampleColumns columns = Recording::samples_of(path, section);
-                nb::dict out;
+                nb::typed<nb::dict, nb::str, nb::any> out;
                 out["real_ns"] = column(std::move(columns.real_ns));
                 out["context"] = column(std::move(columns.context));
                 out["thread"] = column(std::move(columns.thread));

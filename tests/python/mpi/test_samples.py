@@ -385,7 +385,8 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
         assert all(callee in CALLS.get(caller, ()) for caller, callee in pairwise(names)), names
         for one in own:
             if one.function == "by_exec":
-                assert (one.module, one.line) == ("made.py", 3)
+                assert one.module == "made.py"
+                assert one.line in (1, 3), "where it is entered, or its only line"
             if one.function == "spin":
                 assert one.line in (3, 4, 5, 6, 7)
             if one.function == "by_class":
