@@ -207,6 +207,10 @@ def check_the_page(recorded: Recorded) -> None:
         key: int(matrix["messages"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["messages"][key]
     } == expected
     assert {key: int(matrix["bytes"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["bytes"][key]} == sizes
+    of_profile = document(read_job(recorded.profile), None, None)["matrix"]
+    assert {name: unpacked(of_profile[name], "f4").tolist() for name in matrix} == {
+        name: values.ravel().tolist() for name, values in matrix.items()
+    }
 
 
 def check_the_matrix(recorded: Recorded) -> None:

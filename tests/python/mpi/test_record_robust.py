@@ -124,6 +124,16 @@ def test_messages_are_counted_on_after_a_jump(mpi: Mpi) -> None:
     assert {size for size, _ in read[0].values()} == {4}, "a message of 4 bytes each way"
 
 
+def test_what_is_sent_while_nothing_is_recorded_counts(mpi: Mpi) -> None:
+    folder = mpi.directory / "recording"
+    ran = mpi.run(3, compiled(mpi, "unrecorded_sends.c"), settings={"PALMETTE_PROFILE": str(folder)})
+    assert ran.status == 0, ran.text
+    expected = {}
+    for rank in range(3):
+        expected |= {(rank, rank): (4, 1), (rank, (rank + 1) % 3): (33, 4), (rank, (rank + 2) % 3): (14, 2)}
+    assert rows(folder, "sent") == expected
+
+
 def test_served_collectives_go_on_after_a_jump_of_some_ranks(mpi: Mpi) -> None:
     settings = {"PALMETTE_FORCE": "bcast=k_nomial;allreduce=recursive_doubling", "PALMETTE_SERVE_AFTER": "0"}
     ran = mpi.run(2, compiled(mpi, "callbacks.c"), "bcast", settings=settings)
