@@ -82,7 +82,7 @@ def from_file(path: str, places: int = 1) -> Cluster:
 
 def stored() -> dict[str, dict[str, Any]]:
     """Return the platforms that palmette brings: by name a sentence, a source and a machine in the synthetic form."""
-    text = (resources.files("palmette") / "platforms" / "platforms.json").read_text(encoding="utf-8")
+    text = (resources.files("palmette_lab.simulate") / "platforms.json").read_text(encoding="utf-8")
     platforms: dict[str, dict[str, Any]] = json.loads(text)["platforms"]
     return platforms
 

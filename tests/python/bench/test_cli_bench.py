@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,14 @@ def test_a_page_that_can_not_be_written_is_told(palmette_lab: Palmette, made_run
     result = palmette_lab("bench", "report", "-o", "file/page.html")
     assert result.status == 2
     assert "choose another file" in result.err
+
+
+def test_palmette_demo_starts_that_of_palmette_lab() -> None:
+    Path("file").write_text("")
+    words = [sys.executable, "-m", "palmette.cli.main", "demo", "--local", "--folder", "file/demo"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("palmette-lab demo: ")) == (2, True), done.stderr
+    assert "choose another with --folder" in done.stderr
 
 
 def test_a_demo_folder_that_can_not_be_made_is_told(palmette_lab: Palmette) -> None:

@@ -181,7 +181,7 @@ def test_with_palmette_the_lab_wiring_is_known_and_reported(lab: Lab, ranks_prog
 def test_palmette_run_before_lab_run_gets_the_wiring_too(lab: Lab, ranks_program: Program, tmp_path: Path) -> None:
     program, written = ranks_program("mpich"), tmp_path / "report.json"
     behind = run_command("--mpi", "mpich", "--", program, "barriers", "5")
-    code = [*behind[:3], "run", f"--report={written}", *behind]
+    code = [sys.executable, "-m", "palmette.cli.main", "run", f"--report={written}", *behind]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "by the MPI alone" not in done.stderr

@@ -50,11 +50,11 @@ def test_a_mistyped_recording_is_told_as_one(
     assert told in result.err and "runs.sqlite" not in result.err and "bench" not in result.err, result.err
 
 
-@pytest.mark.parametrize("word", [(), ("last",), ("last~3",), ("7",), ("7x", "--store", "none.sqlite")])
+@pytest.mark.parametrize("word", [("last",), ("last~3",), ("7",), ("7x", "--store", "none.sqlite"), ("runs.sqlite",)])
 def test_stored_runs_are_spoken_of_where_one_is_meant(word: tuple[str, ...], palmette: Call, beside: Path) -> None:
     assert beside.is_dir()
     result = palmette("report", *word)
-    assert result.status == 2 and ".sqlite" in result.err and "no such folder" not in result.err
+    assert result.status == 2 and "palmette bench report" in result.err and "no such folder" not in result.err
 
 
 def test_a_folder_with_a_blank_is_quoted_in_what_to_paste(beside: Path) -> None:

@@ -29,9 +29,9 @@ def cells_of(palmette_lab: Call, *words: str | Path) -> list[dict[str, Any]]:
     return cells
 
 
-def test_the_pages_that_are_written_have_every_cell(smpirun: str, tmp_path: Path, palmette: Call) -> None:
+def test_the_pages_that_are_written_have_every_cell(smpirun: str, tmp_path: Path, palmette_lab: Call) -> None:
     results, page = tmp_path / "results.md", tmp_path / "page.html"
-    cells = cells_of(palmette, *SMALL, "--write-results", results, "--page", page)
+    cells = cells_of(palmette_lab, *SMALL, "--write-results", results, "--page", page)
     assert len(cells) == 2 * 2 * 2
     lines = results.read_text(encoding="utf-8").splitlines()
     drawn = json.loads(page.read_text(encoding="utf-8").split('id="cells">')[1].split("</script>")[0])
@@ -49,19 +49,19 @@ def test_the_pages_that_are_written_have_every_cell(smpirun: str, tmp_path: Path
 
 
 def test_what_was_kept_is_read_again_and_nothing_simulated(
-    smpirun: str, tmp_path: Path, palmette: Call, monkeypatch: pytest.MonkeyPatch
+    smpirun: str, tmp_path: Path, palmette_lab: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "kept"
-    first = cells_of(palmette, *SMALL, "--keep", kept)
+    first = cells_of(palmette_lab, *SMALL, "--keep", kept)
     files = {file.name for file in kept.iterdir()}
     assert len(files) == 2 * 2 * 3
     monkeypatch.setattr(simgrid, "start", None)  # would fail if it were called
-    assert cells_of(palmette, *SMALL, "--keep", kept) == first
+    assert cells_of(palmette_lab, *SMALL, "--keep", kept) == first
     assert {file.name for file in kept.iterdir()} == files
 
 
-def test_a_quarter_of_the_uplinks_takes_longer(smpirun: str, palmette: Call) -> None:
-    whole, quarter = (cells_of(palmette, *SMALL, "--uplink-share", share) for share in ("1", "0.25"))
+def test_a_quarter_of_the_uplinks_takes_longer(smpirun: str, palmette_lab: Call) -> None:
+    whole, quarter = (cells_of(palmette_lab, *SMALL, "--uplink-share", share) for share in ("1", "0.25"))
     for wide, narrow in zip(whole, quarter, strict=True):
         assert narrow["bound_s"] >= wide["bound_s"]
         if (wide["collective"], wide["size_bytes"]) == ("alltoall", 4096):
@@ -71,8 +71,8 @@ def test_a_quarter_of_the_uplinks_takes_longer(smpirun: str, palmette: Call) -> 
                 assert after_s >= 16 * 4096 / 0.75e9 > before_s
 
 
-def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmette_lab: Call, palmette: Call) -> None:
-    checked, timed = cells_of(palmette, *SMALL), cells_of(palmette, *SMALL, "--no-checks")
+def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmette_lab: Call) -> None:
+    checked, timed = cells_of(palmette_lab, *SMALL), cells_of(palmette_lab, *SMALL, "--no-checks")
     assert all(cell["checked"] for cell in checked)
     assert not any(cell["checked"] for cell in timed)
     for one, other in zip(checked, timed, strict=True):
@@ -84,14 +84,14 @@ def test_without_checks_times_are_the_same_and_that_is_said(smpirun: str, palmet
 
 
 def test_a_rival_that_is_really_wrong_is_told_and_its_time_counts_nowhere(
-    smpirun: str, tmp_path: Path, palmette_lab: Call, palmette: Call
+    smpirun: str, tmp_path: Path, palmette_lab: Call
 ) -> None:
     # SMPI's mvapich2 returns from such an allgather at once, with nothing done: no time would be shorter.
     words = (
         "--machine", "8node@1GB/s:16core", "--collectives", "allgather", "--sizes", "64,4K", "--rivals", "mvapich2,rdb",
         "--keep", tmp_path,
     )  # fmt: skip
-    small, large = cells_of(palmette, *words)
+    small, large = cells_of(palmette_lab, *words)
     assert set(small["rivals_s"]) == {"rdb"}
     assert small["best_rival"] == "rdb"
     assert small["ratio"] == pytest.approx(small["palmette_s"] / small["rivals_s"]["rdb"])
@@ -103,11 +103,9 @@ def test_a_rival_that_is_really_wrong_is_told_and_its_time_counts_nowhere(
     assert " rdb " in row
 
 
-def test_a_rival_that_really_crashes_is_told_and_compared_with_nowhere(
-    smpirun: str, palmette_lab: Call, palmette: Call
-) -> None:
+def test_a_rival_that_really_crashes_is_told_and_compared_with_nowhere(smpirun: str, palmette_lab: Call) -> None:
     words = ("--machine", "4node@1GB/s:16+8+8+8core", "--collectives", "gather", "--sizes", "8,64", "--rivals")
-    for cell in cells_of(palmette, *words, "impi,ompi"):
+    for cell in cells_of(palmette_lab, *words, "impi,ompi"):
         assert set(cell["rivals_s"]) == {"ompi"}
     result = palmette_lab("simulate", *words, "impi,ompi")
     assert result.status == 0, "a rival's fault isn't palmette's"
