@@ -13,6 +13,9 @@
 
 namespace palmette::trace {
 
+/// Seconds; times in traces are whole ones.
+inline constexpr double ns = 1e-9;
+
 /// Of the events of one trace, which must be asked about thread by thread, each thread's in its order.
 class Roles {
   public:
