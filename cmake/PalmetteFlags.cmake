@@ -18,3 +18,26 @@ set(PALMETTE_STANDARD_HEADERS <algorithm> <array> <map> <memory> <optional> <str
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(palmette_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
+
+# Most of the compile time goes into headers. With PALMETTE_BATCHES `size` sources are compiled as one; names in unnamed
+# namespaces must differ within a target for that. Sources with flags of their own stay alone.
+function(palmette_in_batches target size)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PALMETTE_BATCHES} UNITY_BUILD_BATCH_SIZE ${size})
+  # GCC takes what isn't in the batch's own file for a header.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endfunction()
+
+# The same for those of its sources alone that have a group, as one each.
+function(palmette_in_groups target)
+  palmette_in_batches(${target} 0)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# Headers of the standard library and, with PALMETTE_BATCHES, `ARGN`, our own ones that most of its sources include.
+function(palmette_precompile target)
+  set(_headers ${PALMETTE_STANDARD_HEADERS})
+  if(PALMETTE_BATCHES)
+    list(APPEND _headers ${ARGN})
+  endif()
+  target_precompile_headers(${target} PRIVATE ${_headers})
+endfunction()

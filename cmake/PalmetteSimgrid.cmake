@@ -35,14 +35,15 @@ include("${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/generate.cmake")
 add_library(palmette_smpi STATIC EXCLUDE_FROM_ALL ${_interpose_sources} ${PALMETTE_INTERPOSE_GENERATED})
 target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
-# Most of the time goes into headers: several sources are compiled as one. Not for the real MPIs, whose tiny calls took
-# 5 % longer so (docs/decisions/0018); simulated time doesn't depend on it.
-set_target_properties(palmette_runtime_smpi palmette_smpi PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# All rooms as few: simulated time doesn't depend on it.
+palmette_in_batches(palmette_runtime_smpi 8)
+palmette_in_batches(palmette_smpi 8)
 
 # The recorder, for `palmette-lab simulate --profile` and `--trace`. The program's calls go to it by their names.
 _palmette_record_generated(smpi "${PALMETTE_SMPI_INCLUDE}" "" "${_generated}/recorded_names.h")
 add_library(palmette_record_smpi STATIC EXCLUDE_FROM_ALL ${_record_sources} "${_generated}/recorder_wrappers.cpp")
 target_link_libraries(palmette_record_smpi PUBLIC palmette_runtime_smpi)
+palmette_in_batches(palmette_record_smpi 8)
 add_dependencies(palmette_record_smpi palmette_generated)
 set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O1")
 

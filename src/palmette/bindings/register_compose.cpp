@@ -68,13 +68,14 @@ Lengths lengths_from(const std::variant<std::int64_t, std::vector<std::int64_t>>
 }
 
 /// The job and the factoring of a composition.
-struct Asked {
+struct ComposeArguments {
     const Job& job;
     Tree tree;
     compose::Factoring factoring;
 
-    Asked(const Job& on, const std::optional<std::string>& hierarchy, const std::vector<std::string>& methods,
-          std::int32_t stripes, std::int32_t pipeline, std::int32_t landings)
+    ComposeArguments(const Job& on, const std::optional<std::string>& hierarchy,
+                     const std::vector<std::string>& methods, std::int32_t stripes, std::int32_t pipeline,
+                     std::int32_t landings)
         : job(on), tree(Tree::of(hierarchy ? compose::job_of_hierarchy(*hierarchy, on.size()) : on)) {
         factoring.methods.clear();
         for (const std::string& method : methods) factoring.methods.push_back(compose::Method::parse(method));
@@ -199,7 +200,7 @@ void register_composition(nb::module_& m) {
             [](const Composition& self, const Job& job, const std::optional<std::string>& hierarchy,
                const std::vector<std::string>& methods, std::int32_t stripes, std::int32_t pipeline,
                std::int32_t landings) {
-                const Asked asked(job, hierarchy, methods, stripes, pipeline, landings);
+                const ComposeArguments asked(job, hierarchy, methods, stripes, pipeline, landings);
                 return Planned{job, Factory(self, job, asked.tree, asked.factoring).plan()};
             },
             "job"_a, "hierarchy"_a = nb::none(), "methods"_a = std::vector<std::string>{"direct"}, "stripes"_a = 1,
@@ -211,7 +212,7 @@ void register_composition(nb::module_& m) {
             [](const Composition& self, const Job& job, std::int32_t rank, const std::optional<std::string>& hierarchy,
                const std::vector<std::string>& methods, std::int32_t stripes, std::int32_t pipeline,
                std::int32_t landings) {
-                const Asked asked(job, hierarchy, methods, stripes, pipeline, landings);
+                const ComposeArguments asked(job, hierarchy, methods, stripes, pipeline, landings);
                 return Factory(self, job, asked.tree, asked.factoring).program(Rank{rank});
             },
             "job"_a, "rank"_a, "hierarchy"_a = nb::none(), "methods"_a = std::vector<std::string>{"direct"},

@@ -20,7 +20,7 @@ using namespace nb::literals;
 using model::FlowLink;
 using model::FlowResult;
 using model::FlowTraffic;
-using Lengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
+using BlockLengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
 using Progress = std::function<void(std::int64_t, std::int64_t)>;
 
 void register_flow(nb::module_& m) {
@@ -64,7 +64,7 @@ void register_flow(nb::module_& m) {
           "'alltoall:half:64K', 'alltoall:0.25:1M@1GB/s' or 'none'. Raises Error.");
     m.def(
         "flow",
-        [](const Planned& planned, const std::optional<Lengths>& block_bytes, std::string_view traffic,
+        [](const Planned& planned, const std::optional<BlockLengths>& block_bytes, std::string_view traffic,
            std::uint64_t seed, std::size_t most_bins, double tolerance, const std::optional<Progress>& progress) {
             if (!block_bytes && planned.plan.request.block_bytes < 0)
                 base::fail("the plan was made without block_bytes: say flow(plan, block_bytes=...)");

@@ -31,12 +31,13 @@ using Ports = std::map<std::string, std::int32_t>;
 using Ends = std::tuple<double, double, double, double>;
 
 /// A request and its block lengths.
-struct Asked {
+struct ModelArguments {
     plan::Request request;
     std::vector<std::int64_t> lengths;
 };
 
-Asked asked(const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root) {
+ModelArguments asked(const topology::Job& job, std::string_view collective, const Lengths& block_bytes,
+                     std::int32_t root) {
     std::vector<std::int64_t> lengths = lengths_of(block_bytes);
     const std::int64_t uniform = lengths.size() == 1 ? lengths.front() : -1;
     return {make_request(job, collective, root, uniform), std::move(lengths)};
@@ -110,7 +111,7 @@ void register_model(nb::module_& m) {
         "bound",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root,
            bool in_network) {
-            const Asked what = asked(job, collective, block_bytes, root);
+            const ModelArguments what = asked(job, collective, block_bytes, root);
             if (in_network) return model::bound_terms(job, what.request, what.lengths).limit_in_network;
             return model::bound(job, what.request, what.lengths);
         },
@@ -121,7 +122,7 @@ void register_model(nb::module_& m) {
         "bound_terms",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root,
            const Ports& ports, std::int32_t at_once, bool messages_only, const std::optional<Ends>& ends) {
-            const Asked what = asked(job, collective, block_bytes, root);
+            const ModelArguments what = asked(job, collective, block_bytes, root);
             model::BoundOptions options{{ports.begin(), ports.end()}, at_once, messages_only, {}};
             if (ends) {
                 const auto& [send_inside, receive_inside, send_between, receive_between] = *ends;
@@ -139,7 +140,7 @@ void register_model(nb::module_& m) {
         "bound_edges",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::size_t level,
            std::int32_t root, const Ports& ports) {
-            const Asked what = asked(job, collective, block_bytes, root);
+            const ModelArguments what = asked(job, collective, block_bytes, root);
             return model::bound_edges(job, what.request, what.lengths, level,
                                       {{ports.begin(), ports.end()}, 0, false, {}});
         },

@@ -30,19 +30,20 @@ std::optional<std::string> text_of(const std::optional<collectives::Spec>& spec)
 }
 
 /// A table query, from Python's arguments.
-struct Asked {
+struct SelectArguments {
     select::Function function;
     plan::Request request;
     select::Surroundings surroundings;
 };
 
-Asked asked(const Job& job, std::string_view function, std::int32_t root, std::int64_t block_bytes, std::string mpi,
-            bool oversubscribed, bool blocking, bool ordered, bool shared_memory, bool compared) {
+SelectArguments asked(const Job& job, std::string_view function, std::int32_t root, std::int64_t block_bytes,
+                      std::string mpi, bool oversubscribed, bool blocking, bool ordered, bool shared_memory,
+                      bool compared) {
     if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
     const select::Function found = select::function_named(function);
-    Asked out{found,
-              {select::collective_of(found), plan::Rank{root}, block_bytes},
-              {std::move(mpi), oversubscribed, blocking, blocking && compared}};
+    SelectArguments out{found,
+                        {select::collective_of(found), plan::Rank{root}, block_bytes},
+                        {std::move(mpi), oversubscribed, blocking, blocking && compared}};
     out.request.ordered = ordered;
     out.request.shared_memory = blocking && shared_memory;
     // As at run time, in the communicator of all ranks.
@@ -56,8 +57,8 @@ select::Route route_of(const Table& table, std::string_view function, const Job&
                        std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                        bool shared_memory, bool compared, const std::optional<std::string>& forced, bool reproducible,
                        bool aggregators) {
-    const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking, ordered,
-                          shared_memory, compared);
+    const SelectArguments a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking, ordered,
+                                    shared_memory, compared);
     std::optional<select::Forced> demand;
     if (forced)
         demand = {*forced == "mpi" ? std::nullopt : std::optional(collectives::Spec::parse(*forced)), "PALMETTE_FORCE"};
@@ -172,8 +173,8 @@ void register_select(nb::module_& m) {
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                bool shared_memory, bool compared) {
-                const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
-                                      ordered, shared_memory, compared);
+                const SelectArguments a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed,
+                                                blocking, ordered, shared_memory, compared);
                 return self.choose(a.function, job, a.request, a.surroundings);
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
@@ -194,8 +195,8 @@ void register_select(nb::module_& m) {
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                bool shared_memory, bool compared) {
-                const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
-                                      ordered, shared_memory, compared);
+                const SelectArguments a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed,
+                                                blocking, ordered, shared_memory, compared);
                 std::vector<std::tuple<std::size_t, std::string, bool>> out;
                 for (select::RowMatch& match : select::match_rows(self, a.function, job, a.request, a.surroundings))
                     out.emplace_back(match.row, std::move(match.mismatch), match.measurable);

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "palmette/base/error.hpp"
+#include "palmette/topology/index.hpp"
 
 namespace palmette::topology {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 class PlacesByDistance final : public FreePlaces {
   public:

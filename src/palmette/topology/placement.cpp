@@ -8,14 +8,12 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/files.hpp"
 #include "palmette/base/text.hpp"
+#include "palmette/topology/limits.hpp"
 
 namespace palmette::topology {
 namespace {
 
 using base::fail;
-
-/// No real job is larger; larger requests are rejected before they allocate gigabytes.
-constexpr std::int64_t most_places = std::int64_t{1} << 24;
 
 /// The first `places` seats, host by host.
 Placement block(const Machine& machine, std::int64_t places) {

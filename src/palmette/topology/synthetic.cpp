@@ -19,8 +19,6 @@ using base::fail;
 namespace {
 // Limits that no real cluster reaches: larger forms are refused before they allocate gigabytes.
 constexpr std::int32_t most_slots = 1'000'000;
-constexpr std::int64_t most_places = std::int64_t{1} << 24;
-
 constexpr double most_hosts = 1e6;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }

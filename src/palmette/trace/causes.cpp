@@ -11,8 +11,7 @@
 namespace palmette::trace {
 namespace {
 
-constexpr double ns = 1e-9;
-constexpr std::int32_t nobody = -1;
+constexpr std::int32_t no_thread = -1;
 using OfThread = Awaited::OfThread;
 
 const OfThread& thread_of(const Awaited& awaited, std::int32_t number) {
@@ -28,15 +27,15 @@ class Walk {
     Walk(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {}
 
     CriticalPath run() {
-        std::int32_t number = nobody;
+        std::int32_t number = no_thread;
         for (std::size_t t = 0; t < awaited_.threads.size(); ++t)
-            if (number == nobody || awaited_.threads[t].end_s > thread_of(awaited_, number).end_s)
+            if (number == no_thread || awaited_.threads[t].end_s > thread_of(awaited_, number).end_s)
                 number = static_cast<std::int32_t>(t);
-        if (number == nobody) return {};
+        if (number == no_thread) return {};
         until_ns_ = awaited_.begin_ns + static_cast<std::int64_t>(std::llround(thread_of(awaited_, number).end_s / ns));
         std::size_t event = thread_of(awaited_, number).thread->size();
         row_ = &row({}, thread_of(awaited_, number).process);
-        while (number != nobody) {
+        while (number != no_thread) {
             const std::int32_t process = thread_of(awaited_, number).process;
             const std::int64_t end_ns = until_ns_;
             const At next = back(thread_of(awaited_, number), event);

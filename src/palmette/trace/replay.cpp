@@ -15,7 +15,6 @@
 namespace palmette::trace {
 namespace {
 
-constexpr double ns = 1e-9;
 class Replayer {
   public:
     Replayer(const Trace& trace, Costs costs, const Sources& sources, Awaited* awaited)

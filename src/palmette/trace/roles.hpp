@@ -13,6 +13,9 @@
 
 namespace palmette::trace {
 
+/// Seconds; times in traces are whole ones.
+inline constexpr double ns = 1e-9;
+
 /// Whether a function only tells something, or makes something that nobody else has to do with: what is before and
 /// behind such a call is one computation.
 inline bool is_query(const std::string& function) {

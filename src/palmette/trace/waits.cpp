@@ -18,8 +18,6 @@ struct Wait {
     const Instance* instance = nullptr;
 };
 
-constexpr double ns = 1e-9;
-
 class Analysis {
   public:
     Analysis(const Trace& trace, Observer* observer, const BoundOf& bound_of)

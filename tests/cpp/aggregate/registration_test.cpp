@@ -177,7 +177,7 @@ struct Connection {
     Fd from, to;
 };
 
-class IoUring : public testing::Test {
+class IoUring : public ::testing::Test {
   protected:
     void SetUp() override {
         std::string why;

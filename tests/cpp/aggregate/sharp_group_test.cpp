@@ -89,7 +89,7 @@ Library made_up() {
     return out;
 }
 
-class SharpGroup : public testing::Test {
+class SharpGroup : public ::testing::Test {
   protected:
     static constexpr std::size_t count = 100'000;
 

@@ -13,7 +13,7 @@
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::allgather_more_tests {
 namespace {
 
 using plan::LevelCount;
@@ -184,4 +184,4 @@ TEST(BineTree, gathers_and_scatters_in_ceil_lg_p_stages_along_one_message_a_rank
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::allgather_more_tests

@@ -12,7 +12,7 @@
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::allreduce_tests {
 namespace {
 
 using plan::LevelCount;
@@ -393,4 +393,4 @@ TEST(ReducePattern, says_what_it_can_not_use) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::allreduce_tests

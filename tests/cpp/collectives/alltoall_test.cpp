@@ -18,7 +18,7 @@
 #include "support/plan_times.hpp"
 #include "support/specs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::alltoall_tests {
 namespace {
 
 using plan::LevelCount;
@@ -408,4 +408,4 @@ INSTANTIATE_TEST_SUITE_P(Of, AlltoallvForm, testing::ValuesIn(sending_specs()), 
 });
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::alltoall_tests

@@ -8,7 +8,7 @@
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::barrier_tests {
 namespace {
 
 using plan::PlanCount;
@@ -117,4 +117,4 @@ TEST(Barrier, refuses_what_can_not_be_and_says_why) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::barrier_tests

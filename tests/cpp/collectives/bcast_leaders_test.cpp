@@ -8,7 +8,7 @@
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::bcast_leaders_tests {
 namespace {
 
 using plan::StepKind;
@@ -86,4 +86,4 @@ TEST(BcastLeaders, says_what_it_can_not_do) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::bcast_leaders_tests

@@ -8,7 +8,7 @@
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::bcast_tests {
 namespace {
 
 using plan::PlanCount;
@@ -277,4 +277,4 @@ TEST(Bcast, refuses_what_can_not_be_and_says_why) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::bcast_tests

@@ -6,7 +6,7 @@
 #include "palmette/plan/count.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::counts_tests {
 namespace {
 
 using plan::LevelCount;
@@ -209,4 +209,4 @@ TEST(DirectDelivery, sends_large_blocks_straight_to_the_root) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::counts_tests

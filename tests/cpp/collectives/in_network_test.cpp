@@ -12,7 +12,7 @@
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::in_network_tests {
 namespace {
 
 using plan::Plan;
@@ -313,4 +313,4 @@ TEST_F(BrokenService, is_not_the_jobs) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::in_network_tests

@@ -8,7 +8,7 @@
 #include "support/crossings.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::reduce_scatter_tests {
 namespace {
 
 using plan::PlanCount;
@@ -118,4 +118,4 @@ TEST(ReduceScatterScratch, is_bounded) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::reduce_scatter_tests

@@ -9,7 +9,7 @@
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
 
-namespace palmette::collectives {
+namespace palmette::collectives::reduce_tests {
 namespace {
 
 using plan::PlanCount;
@@ -208,4 +208,4 @@ TEST(ReduceOfAMillion, has_small_programs) {
 }
 
 }  // namespace
-}  // namespace palmette::collectives
+}  // namespace palmette::collectives::reduce_tests

@@ -16,7 +16,7 @@
 #include "support/shared_nodes.hpp"
 #include "support/specs.hpp"
 
-namespace palmette::runtime {
+namespace palmette::runtime::device_plan_tests {
 namespace {
 
 using collectives::Spec;
@@ -372,4 +372,4 @@ TEST(DeviceExposure, reaches_ranks_whose_memory_is_the_hosts) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::runtime::device_plan_tests

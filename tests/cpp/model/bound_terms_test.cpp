@@ -7,7 +7,7 @@
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::model {
+namespace palmette::model::bound_terms_tests {
 namespace {
 
 using plan::Collective;
@@ -173,4 +173,4 @@ TEST(BoundTerms, refuse_ports_of_levels_that_are_not_there) {
 }
 
 }  // namespace
-}  // namespace palmette::model
+}  // namespace palmette::model::bound_terms_tests

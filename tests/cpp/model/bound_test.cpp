@@ -9,7 +9,7 @@
 #include "support/jobs.hpp"
 #include "support/specs.hpp"
 
-namespace palmette::model {
+namespace palmette::model::bound_tests {
 namespace {
 
 using plan::Collective;
@@ -205,4 +205,4 @@ TEST(Bound, is_undercut_by_no_plan_of_any_algorithm) {
 }
 
 }  // namespace
-}  // namespace palmette::model
+}  // namespace palmette::model::bound_tests

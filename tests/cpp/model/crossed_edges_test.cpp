@@ -9,7 +9,7 @@
 #include "palmette/model/bound/crossing.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::model {
+namespace palmette::model::crossed_edges_tests {
 namespace {
 
 using topology::Job;
@@ -97,4 +97,4 @@ TEST(CrossedEdges, are_summed_by_messages_that_do_not_grow_with_the_job) {
 }
 
 }  // namespace
-}  // namespace palmette::model
+}  // namespace palmette::model::crossed_edges_tests

@@ -5,7 +5,7 @@
 #include "palmette/model/bound/crossing.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::model {
+namespace palmette::model::own_messages_tests {
 namespace {
 
 using plan::Collective;
@@ -61,4 +61,4 @@ TEST(OwnMessages, take_the_latency_of_the_farthest_rank_that_gets_or_sends_a_byt
 }
 
 }  // namespace
-}  // namespace palmette::model
+}  // namespace palmette::model::own_messages_tests

@@ -6,7 +6,7 @@
 #include "palmette/base/text.hpp"
 #include "palmette/select/table.hpp"
 
-namespace palmette::select {
+namespace palmette::select::built_in_tests {
 namespace {
 
 using testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST(BuiltIn, a_ratio_stands_beside_the_mpi_only) {
 }
 
 }  // namespace
-}  // namespace palmette::select
+}  // namespace palmette::select::built_in_tests

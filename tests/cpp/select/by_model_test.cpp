@@ -11,7 +11,7 @@
 #include "palmette/select/table.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::select {
+namespace palmette::select::by_model_tests {
 namespace {
 
 using collectives::Spec;
@@ -244,4 +244,4 @@ TEST(ByModel, a_row_of_the_built_in_table_still_decides) {
 }
 
 }  // namespace
-}  // namespace palmette::select
+}  // namespace palmette::select::by_model_tests

@@ -8,7 +8,7 @@
 
 #include "support/jobs.hpp"
 
-namespace palmette::topology {
+namespace palmette::topology::exchange_mapping_tests {
 namespace {
 
 using test::job_on;
@@ -97,4 +97,4 @@ TEST(ExchangeMapping, a_square_grid_on_three_uneven_leaves_crosses_a_third_less_
 }
 
 }  // namespace
-}  // namespace palmette::topology
+}  // namespace palmette::topology::exchange_mapping_tests

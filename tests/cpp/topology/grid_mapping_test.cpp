@@ -8,7 +8,7 @@
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::topology {
+namespace palmette::topology::grid_mapping_tests {
 namespace {
 
 using test::error_of;
@@ -95,4 +95,4 @@ TEST(GridMapping, a_grid_that_does_not_fit_is_refused) {
 }
 
 }  // namespace
-}  // namespace palmette::topology
+}  // namespace palmette::topology::grid_mapping_tests

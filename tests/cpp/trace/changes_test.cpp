@@ -9,7 +9,7 @@
 #include "palmette/trace/sent.hpp"
 #include "planted.hpp"
 
-namespace palmette::trace {
+namespace palmette::trace::changes_tests {
 namespace {
 
 double us(double seconds) { return std::round(seconds * 1e9) / 1e3; }
@@ -154,4 +154,4 @@ TEST(LinkUse, is_of_messages_and_plans_that_cross_a_groups_link) {
 }
 
 }  // namespace
-}  // namespace palmette::trace
+}  // namespace palmette::trace::changes_tests

@@ -13,7 +13,7 @@
 #include "palmette/trace/causes.hpp"
 #include "planted.hpp"
 
-namespace palmette::trace {
+namespace palmette::trace::replay_tests {
 namespace {
 
 using testing::DoubleNear;
@@ -354,4 +354,4 @@ TEST(DelayCosts, are_conserved_in_jobs_of_any_kind) {
 }
 
 }  // namespace
-}  // namespace palmette::trace
+}  // namespace palmette::trace::replay_tests

@@ -222,14 +222,31 @@ LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 
+BY_TURNS = (("mpich", "openmpi"), ("mpich-abi", "impi"))
+"""A test's cases besides the MPI are run on these by turns, so that each case runs on two MPIs and each MPI runs half
+of the cases. Logic's are on one by turns, of the first two."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave logic on the other two MPIs to `make test-long`."""
+    """Leave cases on further MPIs to `make test-long`."""
+    cases: dict[str, list[str]] = {}
     for item in items:
-        if item.path.parent.name != "mpi" or item.path.stem.removeprefix("test_") not in LOGIC:
-            continue
         called = getattr(item, "callspec", None)
-        if called is not None and called.params.get("mpi") in ("mpich-abi", "impi"):
+        if item.path.parent != Path(__file__).parent or called is None or "mpi" not in called.params:
+            continue
+        mpi = str(called.params["mpi"])
+        logic = item.path.stem.removeprefix("test_") in LOGIC
+        of_the_test = cases.setdefault(item.nodeid.split("[")[0], [])
+        case = f"-{called.id}-".replace(f"-{mpi}-", "-", 1).strip("-")
+        if case not in of_the_test:
+            of_the_test.append(case)
+        turn = of_the_test.index(case) % 2
+        if not case:
+            wanted = BY_TURNS[0] if logic else (*BY_TURNS[0], *BY_TURNS[1])
+        else:
+            wanted = (BY_TURNS[0][turn],) if logic else BY_TURNS[turn]
+        if mpi not in wanted:
             item.add_marker("long")
 
 

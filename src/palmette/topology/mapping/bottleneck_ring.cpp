@@ -6,12 +6,12 @@
 #include <numeric>
 #include <optional>
 
+#include "palmette/topology/index.hpp"
+
 namespace palmette::topology {
 namespace {
 
 constexpr std::int32_t most_exact = 20;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The edges up to a threshold.
 using Neighbours = std::vector<std::vector<std::int32_t>>;

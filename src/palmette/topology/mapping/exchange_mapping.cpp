@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "palmette/topology/index.hpp"
 #include "palmette/topology/mapping/link_loads.hpp"
 
 namespace palmette::topology {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr std::size_t most_orders = 24;
 

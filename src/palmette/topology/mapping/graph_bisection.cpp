@@ -4,10 +4,10 @@
 #include <queue>
 #include <utility>
 
+#include "palmette/topology/index.hpp"
+
 namespace palmette::topology {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Ordered by gain; ties go to the lowest node, so that the result is the same on all ranks.
 struct Candidate {

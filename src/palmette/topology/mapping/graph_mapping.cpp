@@ -4,13 +4,12 @@
 #include <numeric>
 
 #include "palmette/base/error.hpp"
+#include "palmette/topology/index.hpp"
 #include "palmette/topology/mapping/graph_bisection.hpp"
 #include "palmette/topology/mapping/link_loads.hpp"
 
 namespace palmette::topology {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Relative differences below this are rounding.
 constexpr double clearly = 1e-6;

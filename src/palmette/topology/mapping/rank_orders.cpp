@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "palmette/topology/index.hpp"
+
 namespace palmette::topology {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// The order under construction.
 class Placing {
