@@ -199,9 +199,9 @@ struct ProcessInfo {
     std::vector<PlanInfo> plans;  ///< [0] is unused
     SamplingInfo sampling;
     std::vector<ContextInfo> contexts;  ///< [0] is above all roots
-    std::vector<PeerInfo> peers;  ///< those that something was sent to
-    std::uint64_t one_sided = 0;  ///< calls whose bytes no peer has
-    std::uint64_t uncounted = 0;  ///< persistent requests whose messages no peer has
+    std::vector<PeerInfo> peers;        ///< those that something was sent to
+    std::uint64_t one_sided = 0;        ///< calls whose bytes no peer has
+    std::uint64_t uncounted = 0;        ///< persistent requests whose messages no peer has
 };
 
 /// One node's file. `with_tables`: aggregates and paths as well, which a look at open calls doesn't need.
