@@ -53,8 +53,8 @@ std::int32_t entry_of(std::uintptr_t return_address, std::uintptr_t frame) {
     return wanted.cfa > frame ? static_cast<std::int32_t>(wanted.cfa - frame) : 16;
 }
 #else
-constexpr std::int32_t entry = 2 * sizeof(std::uintptr_t);
-std::int32_t entry_of(std::uintptr_t, std::uintptr_t) { return entry; }
+constexpr std::int32_t entry_bytes = 2 * sizeof(std::uintptr_t);
+std::int32_t entry_of(std::uintptr_t, std::uintptr_t) { return entry_bytes; }
 #endif
 
 /// Whether a frame with this CFA and frame pointer is that of a function with this frame address.
@@ -62,7 +62,7 @@ bool ends_at(std::uintptr_t frame, [[maybe_unused]] std::uintptr_t cfa, [[maybe_
 #if defined(__aarch64__)
     return fp == frame;
 #else
-    return cfa == frame + entry;
+    return cfa == frame + entry_bytes;
 #endif
 }
 

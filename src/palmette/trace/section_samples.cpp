@@ -20,27 +20,29 @@ std::string sampled_text(const SectionReader& section, std::uint64_t at) {
 SampleColumns samples_in(const SectionReader& section) {
     ProcessInfo process;
     section.read_clock(process);
-    struct Row {
+    struct SampleRow {
         std::int64_t real_ns;
         std::uint32_t context, thread;
         std::uint64_t cpu_ns;
     };
-    std::vector<Row> rows;
+    std::vector<SampleRow> rows;
     const SamplingHeader& from = section.header().sampling;
     const auto* const ring = section.entries<Sample>(from.ring);
     const std::uint32_t contexts = SectionReader::used(from.contexts);
     const std::uint64_t count = std::min<std::uint64_t>(from.samples.load(), from.ring.capacity);
     for (std::uint64_t i = 0; i < count; ++i) {
         const std::uint64_t ticks = ring[i].ticks.load(std::memory_order_acquire);
-        const Row row{section.real_ns(process, ticks), ring[i].context.load(std::memory_order_relaxed),
-                      ring[i].thread.load(std::memory_order_relaxed), ring[i].cpu_ns.load(std::memory_order_relaxed)};
+        const SampleRow row{section.real_ns(process, ticks), ring[i].context.load(std::memory_order_relaxed),
+                            ring[i].thread.load(std::memory_order_relaxed),
+                            ring[i].cpu_ns.load(std::memory_order_relaxed)};
         std::atomic_thread_fence(std::memory_order_acquire);
         if (ticks == 0 || ring[i].ticks.load(std::memory_order_relaxed) != ticks) continue;
         if (row.context < contexts) rows.push_back(row);
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.real_ns < b.real_ns; });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const SampleRow& a, const SampleRow& b) { return a.real_ns < b.real_ns; });
     SampleColumns out;
-    for (const Row& row : rows) {
+    for (const SampleRow& row : rows) {
         out.real_ns.push_back(row.real_ns);
         out.context.push_back(row.context);
         out.thread.push_back(row.thread);
