@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "palmette/record/inter.hpp"
 #include "palmette/trace/served.hpp"
 
 namespace palmette::record {
-namespace {
-
-bool is_inter(MPI_Comm comm) {
-    int inter = 0;
-    return PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && inter != 0;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<int> members_of(MPI_Comm comm, bool remote) {
     MPI_Group group = MPI_GROUP_NULL;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "palmette/base/hash.hpp"
+#include "palmette/record/inter.hpp"
 #include "palmette/record/recorder.hpp"
 
 namespace palmette::record {
@@ -15,11 +16,6 @@ std::uint64_t hashed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     std::uint64_t hash = base::fnv1a_start;
     base::hash_append(hash, {reinterpret_cast<const char*>(words.data()), sizeof words});
     return hash;
-}
-
-bool is_inter(MPI_Comm comm) {
-    int inter = 0;
-    return PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && inter != 0;
 }
 
 /// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart; of an

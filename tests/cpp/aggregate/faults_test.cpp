@@ -13,7 +13,7 @@ namespace {
 using runtime::Element;
 using runtime::Operator;
 
-constexpr std::size_t count = 100;
+constexpr std::size_t vector_count = 100;
 
 /// Integers, so that the sum is known.
 struct Job {
@@ -21,9 +21,9 @@ struct Job {
     std::vector<bool> posted;
     std::uint32_t number = 0;
 
-    explicit Job(std::size_t members) : outputs(members, std::vector<std::int64_t>(count)), posted(members) {
+    explicit Job(std::size_t members) : outputs(members, std::vector<std::int64_t>(vector_count)), posted(members) {
         for (std::size_t member = 0; member < members; ++member)
-            inputs.emplace_back(count, static_cast<std::int64_t>(1) << (8 * member));
+            inputs.emplace_back(vector_count, static_cast<std::int64_t>(1) << (8 * member));
     }
     /// Posts the operation at each member that has become ready.
     void post(World& world) {
@@ -31,14 +31,14 @@ struct Job {
             if (posted[member] || !world.clients[member]->ready()) continue;
             posted[member] = true;
             const Operation operation = Operation::allreduce(Operator::sum, Element::int64, inputs[member].data(),
-                                                             outputs[member].data(), count);
+                                                             outputs[member].data(), vector_count);
             EXPECT_EQ(world.clients[member]->post(operation, number), Reason::none);
         }
     }
     bool right(std::size_t member) const {
         std::int64_t sum = 0;
         for (const auto& input : inputs) sum += input[0];
-        return outputs[member] == std::vector<std::int64_t>(count, sum);
+        return outputs[member] == std::vector<std::int64_t>(vector_count, sum);
     }
     bool done(const World& world, std::size_t member) const {
         return posted[member] && world.clients[member]->done(number);

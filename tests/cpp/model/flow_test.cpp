@@ -43,21 +43,21 @@ FlowResult played(const Job& job, Collective collective, const std::string& spec
     return flow(plan_of(job, collective, spec, bytes, 0, shared), job, {bytes}, options);
 }
 
-const char* const costs = R"({"name":"node","latency_s":1e-5,"overhead_s":1e-6,"stream_bytes_per_s":5e8},)"
-                          R"({"name":"core","latency_s":1e-6,"overhead_s":2e-7,"stream_bytes_per_s":4e9})";
+const char* const level_costs = R"({"name":"node","latency_s":1e-5,"overhead_s":1e-6,"stream_bytes_per_s":5e8},)"
+                                R"({"name":"core","latency_s":1e-6,"overhead_s":2e-7,"stream_bytes_per_s":4e9})";
 
 TEST(Flow, of_one_message_is_latency_and_bytes_over_the_rate) {
-    const Job alone = costed_job(costs, "", 2, 1, 1e9);
+    const Job alone = costed_job(level_costs, "", 2, 1, 1e9);
     EXPECT_DOUBLE_EQ(played(alone, Collective::bcast, "linear", 1000000).seconds, 1e-5 + 1e6 / 5e8);  // stream's rate
-    const Job narrow = costed_job(costs, "", 2, 1, 1e8);
+    const Job narrow = costed_job(level_costs, "", 2, 1, 1e8);
     EXPECT_DOUBLE_EQ(played(narrow, Collective::bcast, "linear", 1000000).seconds, 1e-5 + 1e6 / 1e8);  // the link's
-    const Job inside = costed_job(costs, "", 1, 2);
+    const Job inside = costed_job(level_costs, "", 1, 2);
     EXPECT_DOUBLE_EQ(played(inside, Collective::bcast, "linear", 1000000).seconds, 1e-6 + 1e6 / 4e9);
 }
 
 TEST(Flow, keeps_a_rank_busy_with_one_message_after_the_other) {
     // All send at once; the root takes them one by one.
-    const Job job = costed_job(costs, "", 9, 1);
+    const Job job = costed_job(level_costs, "", 9, 1);
     const FlowResult gather = played(job, Collective::gather, "linear", 0);
     EXPECT_DOUBLE_EQ(gather.seconds, 1e-5 - 1e-6 + 8 * 1e-6);
     EXPECT_EQ(gather.busiest_rank, 0);
@@ -67,7 +67,7 @@ TEST(Flow, keeps_a_rank_busy_with_one_message_after_the_other) {
 }
 
 TEST(Flow, of_a_ring_is_p_minus_1_steps_where_nobody_shares_a_link) {
-    const Job job = costed_job(costs, "", 6, 1, 1e8);
+    const Job job = costed_job(level_costs, "", 6, 1, 1e8);
     const double step = 1e-5 + 50000 / 1e8;
     EXPECT_NEAR(played(job, Collective::allgather, "ring", 50000).seconds, 5 * step, 1e-12);
 }
@@ -194,7 +194,7 @@ void expect_sound(const Job& job, const std::string& where) {
 
 TEST(Flow, keeps_bytes_and_the_bound_and_comes_out_the_same_twice) {
     expect_sound(job_on("3leaf@50Mbit/s~20us:3+3+2node@100Mbit/s~5us:2core", "random:7"), "lab");
-    expect_sound(costed_job(costs, R"("copy_bytes_per_s":1e9,"reduce_bytes_per_s":5e8)", 5, 3, 2e8), "costed");
+    expect_sound(costed_job(level_costs, R"("copy_bytes_per_s":1e9,"reduce_bytes_per_s":5e8)", 5, 3, 2e8), "costed");
 }
 
 TEST(Flow, in_background_traffic_of_a_set_rate_has_the_rest_of_a_link) {

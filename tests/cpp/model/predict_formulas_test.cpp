@@ -16,7 +16,7 @@ namespace {
 using plan::Collective;
 using topology::Job;
 
-constexpr double per_s = 1e9;
+constexpr double link_rate = 1e9;
 
 /// Start-ups are latency alone, one pair fills an edge, and no message waits for its receiver.
 Costs plain(const Job& job) {
@@ -37,13 +37,14 @@ Prediction of(const Job& job, Collective collective, const char* spec, std::int6
 TEST(PredictFormulas, ring_allgather_takes_p_minus_1_start_ups_and_blocks) {
     const Job job = test::job_on("12node@1GB/s~10us");
     const double m = 50000;
-    EXPECT_NEAR(of(job, Collective::allgather, "ring", 50000, plain(job)).seconds, 11 * (10e-6 + m / per_s), 1e-9);
+    EXPECT_NEAR(of(job, Collective::allgather, "ring", 50000, plain(job)).seconds, 11 * (10e-6 + m / link_rate), 1e-9);
 }
 
 TEST(PredictFormulas, binomial_gather_takes_lg_p_start_ups_and_all_blocks_but_one) {
     const Job job = test::job_on("16node@1GB/s~10us");
     const double m = 20000;
-    EXPECT_NEAR(of(job, Collective::gather, "k_nomial", 20000, plain(job)).seconds, 4 * 10e-6 + 15 * m / per_s, 1e-9);
+    EXPECT_NEAR(of(job, Collective::gather, "k_nomial", 20000, plain(job)).seconds, 4 * 10e-6 + 15 * m / link_rate,
+                1e-9);
 }
 
 TEST(PredictFormulas, gather_by_topology_adds_up_node_switch_and_spine) {
@@ -134,7 +135,7 @@ TEST(PredictFormulas, direct_exchange_has_all_start_ups_but_one_overlap) {
              {Collective::gather, Collective::scatter, Collective::bcast, Collective::allgather, Collective::alltoall})
             for (const Sharing sharing : {Sharing::evenly, Sharing::in_order}) {
                 const double found = of(job, collective, "linear", 100000, plain(job), sharing).seconds;
-                EXPECT_NEAR((a + d / per_s) * (n - 1) - found, a * (n - 2), 1e-9)
+                EXPECT_NEAR((a + d / link_rate) * (n - 1) - found, a * (n - 2), 1e-9)
                     << plan::name_of(collective) << " " << n;
             }
     }
@@ -151,11 +152,11 @@ TEST(PredictFormulas, direct_messages_of_no_length_cost_their_overheads_one_by_o
 TEST(PredictFormulas, a_binomial_tree_takes_lg_p_start_ups_and_vectors_where_messages_go_one_by_one) {
     const Job job = test::job_on("16node@1GB/s~10us");
     const double d = 200000;
-    const double formula = (10e-6 + d / per_s) * 4;
+    const double formula = (10e-6 + d / link_rate) * 4;
     EXPECT_NEAR(of(job, Collective::bcast, "k_nomial", 200000, plain(job), Sharing::in_order).seconds, formula, 1e-9);
     // A root that sends to four at once serves the one with most to do as late as the others.
     const double shared = of(job, Collective::bcast, "k_nomial", 200000, plain(job)).seconds;
-    EXPECT_NEAR(shared, 4 * 10e-6 + (4 + 3 + 2 + 1) * d / per_s, 1e-9);
+    EXPECT_NEAR(shared, 4 * 10e-6 + (4 + 3 + 2 + 1) * d / link_rate, 1e-9);
 }
 
 TEST(PredictFormulas, a_pipelined_chain_takes_k_plus_n_minus_2_segments) {
@@ -165,8 +166,8 @@ TEST(PredictFormulas, a_pipelined_chain_takes_k_plus_n_minus_2_segments) {
         const std::string spec = "chain:segment=" + std::to_string(1600000 / k);
         const double found = of(job, Collective::bcast, spec.c_str(), 1600000, plain(job)).seconds;
         // Start-ups of segments that follow each other overlap: n - 1 of them remain of the formula's k + n - 2.
-        EXPECT_NEAR(found, 10e-6 * (n - 1) + d / per_s / k * (k + n - 2), 1e-9) << k;
-        EXPECT_LE(found, (10e-6 + d / per_s / k) * (k + n - 2) + 1e-9) << k;
+        EXPECT_NEAR(found, 10e-6 * (n - 1) + d / link_rate / k * (k + n - 2), 1e-9) << k;
+        EXPECT_LE(found, (10e-6 + d / link_rate / k) * (k + n - 2) + 1e-9) << k;
     }
 }
 
@@ -190,7 +191,7 @@ TEST(PredictFormulas, a_pipelined_chain_is_fastest_near_the_best_number_of_segme
         const Job job = test::job_on(std::to_string(n) + "node@1GB/s~10us");
         Costs costs = plain(job);
         for (MessageCosts& level : costs.levels) level.overhead_s.value = a / 2;
-        const double formula = std::sqrt(d * (n - 2) / (per_s * a));
+        const double formula = std::sqrt(d * (n - 2) / (link_rate * a));
         ASSERT_LT(formula * 2, 64);
         const int best = best_segments(job, d, costs);
         EXPECT_GE(best, formula / 2) << n << " nodes, " << d << " bytes";
@@ -202,8 +203,8 @@ TEST(PredictFormulas, a_pipelined_chain_is_fastest_near_the_best_number_of_segme
     const Job job = test::job_on("4node@1GB/s~10us");
     Costs costs = plain(job);
     for (MessageCosts& level : costs.levels) level.overhead_s.value = a / 2;
-    EXPECT_NEAR(std::sqrt(400000 * 2 / (per_s * a)), 9, 0.1);
-    EXPECT_EQ(best_segments(job, 400000, costs), 400000 / (per_s * a));
+    EXPECT_NEAR(std::sqrt(400000 * 2 / (link_rate * a)), 9, 0.1);
+    EXPECT_EQ(best_segments(job, 400000, costs), 400000 / (link_rate * a));
 }
 
 TEST(PredictFormulas, scatter_and_allgather_take_twice_the_vector_but_for_a_part) {
@@ -211,7 +212,8 @@ TEST(PredictFormulas, scatter_and_allgather_take_twice_the_vector_but_for_a_part
     const double part = 1e6;
     const auto parts = [&](int n, const char* spec, Sharing sharing) {
         const Job job = test::job_on(std::to_string(n) + "node@1GB/s~1ns");
-        return of(job, Collective::bcast, spec, std::int64_t{1000000} * n, plain(job), sharing).seconds * per_s / part;
+        return of(job, Collective::bcast, spec, std::int64_t{1000000} * n, plain(job), sharing).seconds * link_rate /
+               part;
     };
     for (const int n : {2, 4, 8})
         for (const Sharing sharing : {Sharing::evenly, Sharing::in_order})
@@ -229,7 +231,7 @@ TEST(PredictFormulas, the_factor_of_contention_is_the_bytes_of_a_round_over_thos
     const double m = 30000;
     const Prediction found = of(job, Collective::allgather, "recursive_doubling", 30000, plain(job));
     // Two rounds in the switch, then all four nodes of a switch send 4 m over its one uplink.
-    EXPECT_NEAR(found.seconds, 3 * 10e-6 + 3 * m / per_s + 4 * 4 * m / per_s, 1e-9);
+    EXPECT_NEAR(found.seconds, 3 * 10e-6 + 3 * m / link_rate + 4 * 4 * m / link_rate, 1e-9);
     EXPECT_NEAR(found.levels[0].contention, 4, 1e-6);
     EXPECT_NEAR(found.levels[1].contention, 1, 1e-6);
 }
@@ -259,7 +261,7 @@ TEST(PredictFormulas, multi_leader_allgather_on_rails_is_the_sum_of_its_phases) 
     // On rails a leader exchanges with those of the same number, hands what it gets to the g - 1 others of its node,
     // and takes what the other L - 1 get.
     const auto check = [&](const char* spec, double rounds, double last_round_blocks) {
-        const double exchange = 10e-6 * rounds + leaders * (nodes - 1) * part * m / per_s;
+        const double exchange = 10e-6 * rounds + leaders * (nodes - 1) * part * m / link_rate;
         const double a_block_s = (g - 1 + leaders - 1) * m / inside;
         const double formula = aggregate + exchange + (nodes - 1) * part * a_block_s;
         const Prediction found = predicted(spec, inside);
@@ -277,7 +279,7 @@ TEST(PredictFormulas, multi_leader_allgather_in_one_list_is_the_sum_of_its_phase
     // A ring of all N L leaders, rail by rail: every hop leaves the node. Then t_s1 + t_w1 (g' - 1)(...) for what
     // members lack.
     const double hops = nodes * leaders - 1;
-    const double ring = hops * (10e-6 + leaders * part * m / per_s);
+    const double ring = hops * (10e-6 + leaders * part * m / link_rate);
     const double distribute = 1e-6 + (part - 1) * (nodes * g - 1) * m / inside;
     const double found = predicted("leaders:leaders=4,between=ring,layout=rail_major", inside).seconds;
     const double hidden = (part - 1) * (nodes * g - 1 - part) * m / inside;
@@ -285,7 +287,7 @@ TEST(PredictFormulas, multi_leader_allgather_in_one_list_is_the_sum_of_its_phase
 
     // Recursive doubling of N L leaders: lg N rounds between nodes, then lg L inside of them. Start-ups and the
     // network's bytes alone, memory for nothing.
-    const double doubling = 10e-6 * std::log2(nodes) + leaders * (nodes - 1) * part * m / per_s;
+    const double doubling = 10e-6 * std::log2(nodes) + leaders * (nodes - 1) * part * m / link_rate;
     const double phases = 1e-6 * std::log2(part) + doubling + 1e-6 * std::log2(leaders) + 1e-6;
     EXPECT_NEAR(predicted("leaders:leaders=4,between=recursive_doubling,layout=rail_major", 1e18).seconds, phases,
                 1e-9);
