@@ -48,6 +48,13 @@ def zig(words: list[str], source: Path, folder: Path) -> subprocess.CompletedPro
     )
 
 
+def sources_of(compiled: Path) -> list[Path]:
+    """Return what is compiled as `compiled`: itself, or the sources of a batch that CMake has written."""
+    if compiled.parent.name != "Unity":
+        return [compiled]
+    return [Path(name) for name in re.findall(r'^#include "(.+)"$', compiled.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
 @cache
 def flags() -> dict[str, list[str]]:
     """Return the compiler's flags for each source of src, by its path; the first ABI's where there are several."""
@@ -56,14 +63,15 @@ def flags() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
         words = shlex.split(entry["command"])
-        source = Path(entry["file"])
-        if not source.is_relative_to(ROOT / "src") or "/smpi/" in entry["command"]:
+        sources = [source for source in sources_of(Path(entry["file"])) if source.is_relative_to(ROOT / "src")]
+        if not sources or "/smpi/" in entry["command"]:
             continue
         words = words[next(at for at, word in enumerate(words) if word.startswith("-")) : words.index("-o")]
         kept = [word for word in words if word not in OF_GCC and not word.startswith("-O")]
         for at in [at for at, word in enumerate(kept) if "cmake_pch" in word]:
             kept[at - 1 : at + 1] = ["", ""]
-        found.setdefault(str(source.relative_to(ROOT)), [word for word in kept if word])
+        for source in sources:
+            found.setdefault(str(source.relative_to(ROOT)), [word for word in kept if word])
     return found
 
 

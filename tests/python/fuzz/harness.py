@@ -253,6 +253,8 @@ def touched(case: Case, folder: Path, files: dict[str, bytes]) -> str:
     may = {part for word in named for part in (word, word.partition("/")[0])}
     if case.words[0] == "discover":
         may.add("topology.json")  # the default of its -o
+    if case.words[0] == "run" and any(word.startswith("--sample") for word in case.words):
+        may.add("palmette-samples")  # of --sample, where no folder is named
     if case.words[:2] == ["bench", "report"]:
         may.add("bench.html")  # of its -o, too
     expected = {**files, **case.files}
