@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +27,13 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.syspath_prepend(ROOT / "tools")
     import build_docs
 
+    def in_a_process_of_its_own(arguments: list[str]) -> int:
+        # It puts stand-ins in the place of packages, which would stay for the tests after this one.
+        return subprocess.run(
+            [sys.executable, ROOT / "tools" / "generate_reference.py", *arguments], check=False
+        ).returncode
+
+    monkeypatch.setattr("build_docs.generate_reference.main", in_a_process_of_its_own)
     monkeypatch.setattr(build_docs, "SOURCE", tmp_path / "docs-source")
     monkeypatch.setattr(build_docs, "listings", [])
     return build_docs
