@@ -34,7 +34,7 @@ constinit thread_local ThreadState* thread_state __attribute__((tls_model("initi
 namespace {
 
 constexpr std::uint32_t most_communicators = 1U << 16U, most_aggregates = 4096, most_paths = 4096,
-                        most_frames = 1U << 15U, most_modules = 4096, most_threads = 64, most_plans = 2048,
+                        most_frames = 1U << 15U, most_modules = 256, most_threads = 64, most_plans = 2048,
                         most_sends = 1U << 16U;
 static_assert(most_communicators <= trace::communicator_mask + 1 && most_paths <= 1U << 16U && most_plans <= 1U << 16U,
               "a record has 16 bits for each");
@@ -123,7 +123,8 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(header.aggregates, most_aggregates, sizeof(trace::Aggregate));
     layout.place(header.paths, most_paths, sizeof(trace::PathEntry));
     layout.place(header.frames, most_frames, sizeof(trace::Frame));
-    layout.place(header.modules, most_modules, sizeof(trace::ModuleEntry));
+    // With samples each function of Python's in a call path is a module of its own.
+    layout.place(header.modules, sampling_wish() ? 16 * most_modules : most_modules, sizeof(trace::ModuleEntry));
     layout.place(header.threads, most_threads, sizeof(trace::ThreadEntry));
     layout.place(header.request_handles, RequestTable::capacity, sizeof(std::uint64_t));
     layout.place(header.requests, RequestTable::capacity, sizeof(trace::RequestEntry));

@@ -414,7 +414,7 @@ def test_threads_have_tracks_of_their_own(convert: Convert, mpich: Mpi) -> None:
 
 def test_messages_match_where_a_ring_has_lost_the_first_ones(convert: Convert, mpich: Mpi) -> None:
     # A little more than the tables take.
-    folder = record(mpich, "TRACE", "calls", "--rounds", 60, PALMETTE_TRACE_BYTES="6700000")
+    folder = record(mpich, "TRACE", "calls", "--rounds", 60, PALMETTE_TRACE_BYTES="4600000")
     for process in read_job(folder).processes:
         assert process.recorded.dropped > 0
         assert len(process.calls()) > 1000
