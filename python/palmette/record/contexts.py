@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.record.sums import MPI_MODULES
-from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Place, Resolver, cython_name
+from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Framed, Place, Resolver, cython_name
 
 ROOT = 0
 HOT = 0.5
-"""Of a caller's time: a callee with less isn't on the hot path."""
+"""The least share of a caller's time that puts a callee on the hot path."""
 CHUNK = 1 << 22
 """Numbers that statistics over ranks hold at a time."""
 _SYSTEM = re.compile(
-    r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)(-[\d.]+)?\.so"
+    r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)"
+    r"(-[\d.]+)?\.so"
     r"|\[vdso\]|linux-vdso"
 )
 _HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc/|/include/c\+\+/|<")
@@ -43,12 +44,12 @@ class Site:
 
     function: str
     file: str
-    """Of the source; else of the library."""
+    """The source's name; else the library's."""
     line: int
     kind: str
     """native, python, mpi, cut (frames were left out: too deep) or lost (who called isn't known)."""
     is_own: bool
-    """Of the program: its source is known, and it is no system's."""
+    """Whether it is the program's: its source is known, and it is no system's."""
 
     @property
     def place(self) -> Place:
@@ -63,17 +64,11 @@ class Site:
         return f"{self.function.partition('(')[0] or self.function}()"
 
 
-class SampledFrame(Protocol):
+class SampledFrame(Framed, Protocol):
     """A frame as `_core.SampledFrame` has it."""
 
     @property
     def kind(self) -> _core.ContextKind: ...
-    @property
-    def module(self) -> str: ...
-    @property
-    def build_id(self) -> str: ...
-    @property
-    def offset(self) -> int: ...
     @property
     def is_innermost(self) -> bool: ...
     @property
@@ -115,7 +110,7 @@ class _Tree:
 
 @dataclass
 class Statistics:
-    """Of nodes, over ranks: a column each, in seconds of processor time with what they call."""
+    """Nodes over ranks: a column each, in seconds of processor time with what they call."""
 
     sum_s: NDArray[np.float64]
     mean_s: NDArray[np.float64]
@@ -462,7 +457,7 @@ def _native(place: Place, module: str) -> Site | None:
     if STARTS.fullmatch(place.function):
         return Site(place.function, module, 0, "start", is_own=False)
     if CYTHON.match(place.function):
-        # Of Cython's own functions that one which Python calls.
+        # The one among Cython's own functions which Python calls.
         name = cython_name(place.function)
         return None if CYTHON.match(name) else Site(name, module, 0, "native", is_own=False)
     if not place.line:

@@ -7,7 +7,6 @@
 #include "palmette/trace/served.hpp"
 
 namespace palmette::record {
-namespace {}  // namespace
 
 std::vector<int> members_of(MPI_Comm comm, bool remote) {
     MPI_Group group = MPI_GROUP_NULL;

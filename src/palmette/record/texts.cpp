@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "palmette/base/hash.hpp"
 #include "palmette/record/zeroed.hpp"
 
 namespace palmette::record {
@@ -19,8 +20,8 @@ bool Texts::is(std::uint32_t number, std::string_view text) const {
 }
 
 std::uint32_t Texts::number_of(std::string_view text) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3ULL;
+    std::uint64_t hash = base::fnv1a_start;
+    base::hash_append(hash, text);
     std::uint32_t made = 0;
     for (std::size_t tries = 0; tries < most_tries; ++tries) {
         std::atomic<std::uint32_t>& slot = index_[(hash + tries) % slots];

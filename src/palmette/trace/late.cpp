@@ -17,13 +17,13 @@ std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, Use
 
 }  // namespace
 
-void LateWorks::Side_::clear() {
+void LateWorks::Spent::clear() {
     gaps.clear();
     contexts.clear();
     beside.clear();
 }
 
-void LateWorks::spend(Side_& out, const Side& side, double weight) {
+void LateWorks::spend(Spent& out, const Side& side, double weight) {
     std::size_t looked_at = 0;
     for (const Gap& gap : *side.gaps) {
         if (looked_at > most_samples) break;

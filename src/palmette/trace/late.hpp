@@ -73,18 +73,18 @@ class LateWorks {
     struct Seconds {
         double wall_s = 0, cpu_s = 0;
     };
-    struct Side_ {
+    struct Spent {
         std::map<GapKey, Seconds> gaps;
         std::unordered_map<std::uint32_t, double> contexts, beside;
         void clear();
     };
     struct Sums {
-        Side_ late, other;
+        Spent late, other;
         std::map<std::int32_t, bool> waiters;
         std::uint64_t instances = 0;
     };
 
-    static void spend(Side_& out, const Side& side, double weight);
+    static void spend(Spent& out, const Side& side, double weight);
     void flush();
 
     /// Longer intervals are cut, as those of delay costs are.
@@ -93,7 +93,7 @@ class LateWorks {
     Sums* open_ = nullptr;
     Key open_key_{};
     At open_at_;
-    Side_ others_;
+    Spent others_;
     double weight_ = 0;
 };
 

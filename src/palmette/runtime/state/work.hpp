@@ -128,6 +128,6 @@ class Work {
 };
 
 // Here so that most calls don't come through one more file.
-inline int Planned::run(Work& call, MpiExecutor& executor) { return call.run_once(executor, call.bound()); }
+inline int Way::run(Work& call, MpiExecutor& executor) { return call.run_once(executor, call.bound()); }
 
 }  // namespace palmette::runtime

@@ -3,8 +3,6 @@
 
 namespace palmette::runtime {
 
-int InBatches::bind(Work&) { return MPI_SUCCESS; }  // all lengths are uniform
-
 Way::Runs InBatches::runs(const CachedPlan& plan) const {
     const std::int64_t all = plan.key.block_bytes;
     return {&plan.bound, static_cast<std::uint32_t>(all / bytes_), all % bytes_ > 0 ? &last_ : nullptr};

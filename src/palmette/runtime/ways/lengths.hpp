@@ -26,7 +26,7 @@ class LengthsRepeat : public Planned {
     int run_remembered(Work& call, MpiExecutor& executor);
 
     RepeatedCounts& repeated_;
-    // Of the call that is bound.
+    // What the call that is bound last has shown.
     bool remembered_ = false;      ///< to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
 };

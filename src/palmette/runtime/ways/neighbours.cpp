@@ -11,8 +11,6 @@ int ToNeighbours::bind(Work& call) {
     return MPI_SUCCESS;
 }
 
-int ToNeighbours::run(Work& call, MpiExecutor& executor) { return call.run_once(executor, call.bound()); }
-
 int PaddedToNeighbours::run(Work& call, MpiExecutor& executor) {
     const select::Function function = call.plan->key.function;
     const BoundProgram& program = call.plan->bound;

@@ -14,7 +14,6 @@ class ToNeighbours : public Way {
     /// `plans` is the communicator's and outlives its plans.
     explicit ToNeighbours(NeighbourPlans& plans) : plans_(plans) {}
     int bind(Work& call) override;
-    int run(Work& call, MpiExecutor& executor) override;
     OnDevices on_devices() const override { return {.overlaps = true}; }
 
   protected:

@@ -29,8 +29,6 @@ std::pair<Aggregation*, bool> Aggregations::find(Communicator& state, const Cach
     return {&made, made.join(plan.bound)};
 }
 
-int InNetwork::bind(Work&) { return MPI_SUCCESS; }  // all lengths are uniform
-
 int InNetwork::run(Work& call, MpiExecutor& executor) {
     const BoundProgram& program = call.plan->bound;
     Environment environment = call.environment(executor);

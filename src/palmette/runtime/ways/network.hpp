@@ -30,7 +30,6 @@ class InNetwork : public Way {
     /// `aggregation` is the communicator's and outlives its plans; `by_hosts`: the same plan without aggregators.
     InNetwork(Aggregation& aggregation, BoundProgram by_hosts)
         : aggregation_(aggregation), by_hosts_(std::move(by_hosts)) {}
-    int bind(Work& call) override;
     int run(Work& call, MpiExecutor& executor) override;
     OnDevices on_devices() const override { return {}; }
     bool is_in_network() const override { return true; }

@@ -25,11 +25,12 @@ class Way {
   public:
     virtual ~Way() = default;
 
-    /// Of an opened call whose blocks have lengths of their own: binds the plan to them (Work::use). May be collective,
-    /// or leave the call to the MPI on all ranks. Returns an MPI code.
-    virtual int bind(Work& call) = 0;
-    /// Carries out a call that is opened and bound. Collective as the call is. Returns an MPI code.
-    virtual int run(Work& call, MpiExecutor& executor) = 0;
+    /// Binds the plan to an opened call whose blocks have lengths of their own (Work::use); without this all lengths
+    /// are uniform. May be collective, or leave the call to the MPI on all ranks. Returns an MPI code.
+    virtual int bind(Work&) { return MPI_SUCCESS; }
+    /// Carries out a call that is opened and bound; without this by one run of its program. Collective as the call is.
+    /// Returns an MPI code.
+    virtual int run(Work& call, MpiExecutor& executor);
 
     /// What a call with uniform lengths runs: `program` so many times, then `rest`.
     struct Runs {
@@ -70,7 +71,6 @@ class EarlyWay {
 class Planned : public Way {
   public:
     int bind(Work& call) override;
-    int run(Work& call, MpiExecutor& executor) override;
     OnDevices on_devices() const override { return {.overlaps = true, .in_place = true}; }
 
   protected:
@@ -86,7 +86,6 @@ class InBatches : public Way {
   public:
     /// `bytes`: of a part, less than a block's.
     InBatches(std::int64_t bytes, BoundProgram last) : bytes_(bytes), last_(std::move(last)) {}
-    int bind(Work& call) override;
     int run(Work& call, MpiExecutor& executor) override;
     Runs runs(const CachedPlan& plan) const override;
     OnDevices on_devices() const override { return {.in_place = true}; }
