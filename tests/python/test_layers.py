@@ -76,7 +76,7 @@ ROOMS = (
 )
 """Packages and modules of palmette, from the bottom up: one may import those of its own line and of lines below."""
 LAB_ROOMS = (("lab",), ("traffic",), ("sets", "place"), ("simulate",), ("cli",))
-"""The same of palmette_lab, which stands on palmette: that one never imports it."""
+"""Packages of palmette_lab from the bottom up. It stands on palmette, which never imports it."""
 FLOOR = {("palmette", room): floor for floor, rooms in enumerate(ROOMS) for room in rooms} | {
     ("palmette_lab", room): floor for floor, rooms in enumerate(LAB_ROOMS, len(ROOMS)) for room in rooms
 }

@@ -81,7 +81,7 @@ def basic_values(
     return {
         "collectives": expand_collectives(split(collectives)),
         "sizes": parse_sizes(split(sizes)),
-        # That of a launcher line is known once its first job has run.
+        # A launcher line's is known once its first job has run.
         "mpis": ("mpich",) if line else _mpis(mpis),
         "root": root,
         "env": dict(map(assignment, assignments)),

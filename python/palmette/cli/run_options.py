@@ -63,7 +63,7 @@ OPTIONS: tuple[Option, ...] = (
 """In the order of the help."""
 
 DEFAULT_RATE = "100"
-"""Of --sample, a second."""
+"""Samples a second, where --sample names no rate."""
 
 BY_WORD = {word: option for option in OPTIONS for word in option.words}
 

@@ -19,7 +19,7 @@ class RankRow:
     computing_s: float = 0.0
     """Outside of MPI, on a processor or not."""
     off_s: float | None = None
-    """Of it, off the processor, by samples of the thread that makes the calls."""
+    """Seconds of that off the processor, by samples of the thread that makes the calls."""
     waiting_s: float | None = None
     """In calls, for others."""
     in_calls_s: float = 0.0

@@ -30,7 +30,7 @@ LEAST_STEPS = 5000
 """That a plan counts as, however few it has."""
 MOST_ROOTS = 3
 MOST_PASSED_ON = 0.1
-"""Of waiting for a rank: if what it does more takes less, it only passes on what it waited for."""
+"""The share of the waiting for a rank that it must do more: with less, it only passes on what it waited for."""
 LEAST_SHARE = 0.01
 MOST_CALLS = 20_000_000
 """Of a trace for which gains are found: each is a replay."""
@@ -107,7 +107,7 @@ class Causes:
     cpu_s: dict[int, float] = field(default_factory=dict)
     """By rank: on a processor outside of MPI, by samples of threads that make calls; empty without samples."""
     contexts: Contexts | None = None
-    """Of samples; None: there are none."""
+    """What samples say of the late rank; None: there are no samples."""
     late: dict[Finding, Late] = field(default_factory=dict)
     """By finding of waiting: what made ranks late, by samples."""
 

@@ -73,7 +73,7 @@ def last_seen(job: Job) -> list[Seen]:
             continue
         samples = _core.Recording.samples_of(str(process.file), process.section)
         callers = [number for number, one in enumerate(taken.threads, 1) if one.calls_as]
-        # Of a running process there may be samples by now whose contexts weren't read.
+        # A running process may have samples by now whose contexts weren't read.
         known = np.flatnonzero(samples["context"] < len(process.recorded.contexts))
         rows = known[np.isin(samples["thread"][known], callers)]
         if not len(rows):
@@ -84,7 +84,7 @@ def last_seen(job: Job) -> list[Seen]:
         context = stacks.add(process.recorded.contexts, int(samples["context"][last]))
         found.append((process, context, int(samples["real_ns"][last])))
     contexts = Contexts(stacks, [process.recorded.rank for process, _, _ in found])
-    # Of processes that are gone, when the last of them was seen.
+    # When the last of the processes that are gone was seen.
     end_ns = max((max(at_ns, process.recorded.last_real_ns) for process, _, at_ns in found), default=0)
     return [
         Seen(process, *_where(contexts, context), max(0.0, (_until_ns(process, end_ns) - at_ns) * 1e-9))

@@ -24,15 +24,15 @@ from palmette.record.contexts import ROOT, Contexts, Site, summed
 from palmette.record.symbols import Place
 
 MAINLY = 0.5
-"""Of what a late rank does more: a function with more than this is named, else what calls several."""
+"""The share of what a late rank does more from which on a function is named, else what calls several."""
 MOST_ALIKE = 0.1
-"""Of the late rank's time: if others spend less there, they don't do it."""
+"""The share of the late rank's time below which others count as not doing the same."""
 ENOUGH_S = 0.1
-"""Of samples: from then on they say how much ranks that compute are put aside."""
+"""Seconds of samples from which on they say how much ranks that compute are put aside."""
 OFF_WORTH = 0.4
-"""Of its lateness: from there on being off the processor is told beside what it computes longer."""
+"""The share of its lateness from which on being off the processor is told beside what it computes longer."""
 WORTH = 0.25
-"""Of what a late rank does more: from there on a second function is named."""
+"""The share of what a late rank does more from which on a second function is named."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Blamed:
     caller: Site | None
     """What mostly calls it."""
     share: float
-    """Of what the late rank does more, 0 to 1."""
+    """The function's part of what the late rank does more, 0 to 1."""
     late_s: float
-    """Of it in the function, each time that it is late."""
+    """Seconds of the late rank in the function, each time that it is late."""
     other_s: float
-    """Of those that wait, in their same intervals: mean by how long they wait."""
+    """Seconds of those that wait, in their same intervals: mean by how long they wait."""
     with_callees: bool = False
     """What it calls is counted: no function by itself has most of it."""
 
@@ -75,7 +75,7 @@ class Late:
     late_s: float
     """Outside of MPI each time, since it last met those that wait."""
     other_s: float
-    """Of those that wait, in their same intervals."""
+    """Seconds of those that wait, in their same intervals."""
     off_s: float
     """By how much longer it was off the processor than they, each time, beyond what computing more is put aside."""
     off_between: tuple[Place, Place] | None

@@ -14,9 +14,9 @@ from palmette.record.reading import Job
 MOST_LINES = 200
 """In documents."""
 MOST_CALLERS = 12
-"""Of a function, from the inside out."""
+"""Callers of a function that are told, from the inside out."""
 LEAST = 0.005
-"""Of all processor time: nodes of the tree below it are left out of documents."""
+"""The share of all processor time below which nodes of the tree are left out of documents."""
 
 
 def contexts_of(job: Job) -> Contexts | None:

@@ -31,7 +31,8 @@ struct FrameRule {
 /// The rule at `address`; for a return address pass it less 1, since it may be the next function's. Cost: microseconds,
 /// O(log functions of the module).
 FrameRule frame_rule_at(std::uintptr_t address);
-/// The same in a module that holds the address, and whose pages are readable as `known` has it. Async-signal-safe.
+/// As frame_rule_at, for a module that is known to hold the address and pages that `known` has found readable.
+/// Async-signal-safe.
 FrameRule frame_rule_in(const dl_phdr_info& module, std::uintptr_t address, ReadablePages& known);
 
 /// How often a module was unloaded from this process: addresses from before may mean others since. 50 ns.

@@ -123,7 +123,8 @@ struct FunctionEntry {
 
 /// The entry of the function with the address; nothing where no table of a loaded module has one that can be read.
 std::optional<FunctionEntry> function_entry_at(std::uintptr_t address);
-/// The same in a module that holds the address, and whose pages are readable as `known` has it. Async-signal-safe.
+/// As function_entry_at, for a module that is known to hold the address and pages that `known` has found readable.
+/// Async-signal-safe.
 std::optional<FunctionEntry> function_entry_in(const dl_phdr_info& module, std::uintptr_t address,
                                                ReadablePages& known);
 

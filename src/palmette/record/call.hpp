@@ -222,7 +222,7 @@ class Call {
         });
     }
     void one_sided() { counter_->count_one_sided(); }
-    /// The same of each start of a request that the call has made.
+    /// Counts what each start of the request that the call has made sends.
     void keeps(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
     void keeps_for_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     void keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);

@@ -41,7 +41,8 @@ class PathTable {
     /// last known to be right.
     Found find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
     trace::SectionHeader* section() { return section_; }
-    /// Of frames that are known already, from the innermost outwards: a module and an offset each. 0: no place.
+    /// The number of a path whose frames are known, from the innermost outwards: a module and an offset each. 0: no
+    /// place.
     std::uint32_t number_of_frames(const SampledFrame* frames, std::size_t count);
 
   private:

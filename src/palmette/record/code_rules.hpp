@@ -13,7 +13,7 @@
 
 namespace palmette::record {
 
-/// Of one address.
+/// What an address in the code leads to: its caller's registers, and the module that it lies in.
 struct CodeRule {
     base::FrameRule rule;
     std::uint32_t module = 0;  ///< in the section's table of sampled modules; 0: unknown

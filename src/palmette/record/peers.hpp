@@ -51,9 +51,9 @@ class PeerTable {
             ++block;
         }
     }
-    /// The same of MPI_Alltoall, Alltoallv or Alltoallw, for blocks with bytes to other processes. None where every
-    /// order of ranks sends as much over every link: blocks all alike among all ranks of MPI_COMM_WORLD. With alltoallv
-    /// and w blocks may differ, so that those count there, too.
+    /// `use(entry, bytes)` for each block of an MPI_Alltoall, Alltoallv or Alltoallw that has bytes for another
+    /// process. For none where every order of ranks sends as much over every link: blocks all alike among all ranks of
+    /// MPI_COMM_WORLD. With alltoallv and w blocks may differ, so that those count there, too.
     template <class Use>
     void for_members(MPI_Comm comm, const Blocks& blocks, Use use) {
         if (blocks.alike() && comm == MPI_COMM_WORLD) return;  // needs no list of members

@@ -102,7 +102,7 @@ constexpr std::array<PythonLayout, 4> layouts{{
 /// A frame of 3.12 and newer that stands on the native stack, where an evaluation began.
 constexpr unsigned owned_by_native_stack = 3;
 constexpr std::uint32_t object_type = 8, object_size = 16, bytes_of_object = 32, text_length = 16, text_state = 32;
-/// Of a thread state behind its chunk of frames, and of the chunk.
+/// Offsets in a thread's chunk of frames: its top and limit follow the pointer to it in the thread state.
 constexpr std::uint32_t chunk_top = 8, chunk_limit = 16, chunk_data = 24;
 
 template <class Value>
@@ -196,7 +196,6 @@ void PythonFrames::look_for(trace::SectionHeader& section) {
     texts_.attach(section);
     codes_ = zeroed<CodeSlot>(code_slots);
     lines_ = zeroed<LineSlot>(line_slots);
-    version_ = static_cast<std::uint32_t>(minor);
     layout_ = found;
 }
 
@@ -262,7 +261,7 @@ void PythonFrames::Walk::begin_frames() {
 bool PythonFrames::Walk::can_read_frame(std::uintptr_t frame) const {
     if (!is_plausible(frame)) return false;
     constexpr std::size_t bytes = 104;
-    // Of the thread's frames, what is above the top isn't one any more, or not yet.
+    // What lies above the top of the thread's frames isn't one any more, or not yet.
     if (frame >= chunk_begin_ && frame < chunk_end_) return frame + bytes - 32 <= chunk_top_;
     return base::is_readable(frame, bytes);
 }

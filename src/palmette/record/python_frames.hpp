@@ -15,15 +15,15 @@ namespace palmette::record {
 /// Where an interpreter keeps things, in bytes; by version.
 struct PythonLayout {
     unsigned minor;  ///< of version 3
-    /// Of a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
+    /// In a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
     std::uint32_t thread_id, current, root, old_frame, chunk;
-    /// Of what an evaluation has on the native stack.
+    /// In what an evaluation keeps on the native stack.
     std::uint32_t evaluation_frame, evaluation_previous;
-    /// Of a frame.
+    /// In a frame.
     std::uint32_t code, previous, instruction, owner, is_entry;
-    /// Of a code object.
+    /// In a code object.
     std::uint32_t name, file, lines, first_line, instructions;
-    /// Of texts.
+    /// Where the letters of a text begin.
     std::uint32_t ascii_text, other_text;
 };
 
@@ -32,13 +32,12 @@ class PythonFrames {
     /// Looks for an interpreter in this process. Not to be called from a handler.
     void look_for(trace::SectionHeader& section);
     bool is_known() const { return layout_ != nullptr; }
-    std::uint32_t version() const { return version_; }
 
     /// The Python frames of one walk along a native stack.
     class Walk {
       public:
-        /// Of the calling thread; has none where it isn't one of Python's. Between its stack pointer and `high`, where
-        /// its stack begins, all can be read.
+        /// For the calling thread; meets no frames where it isn't one of Python's. Between its stack pointer and
+        /// `high`, where its stack begins, all can be read.
         Walk(PythonFrames& python, std::uintptr_t sp, std::uintptr_t high);
         /// Whether a native frame with these stack pointers, its own and its caller's, is one of the interpreter's
         /// evaluations: then its Python frames stand for it, which are given to `add` from the innermost outwards.
@@ -55,7 +54,7 @@ class PythonFrames {
         }
         /// Whether something was found to be otherwise than it must be: nothing of it counts.
         bool is_wrong() const { return is_wrong_; }
-        /// Of a walk that has met all of the stack: whether each evaluation was on it.
+        /// Whether each evaluation was on the stack, once the walk has met all of that.
         bool is_done() const { return !is_wrong_ && mark_ == 0; }
 
       private:
@@ -99,7 +98,6 @@ class PythonFrames {
                               std::size_t bytes) const;
 
     const PythonLayout* layout_ = nullptr;
-    std::uint32_t version_ = 0;
     std::uintptr_t code_type_ = 0;
     void* (*own_state_)() = nullptr;
     int (*is_finalizing_)() = nullptr;

@@ -206,7 +206,7 @@ trace::PeerEntry* Recorder::find_peer(MPI_Comm comm, int dest, std::uint64_t key
         thread.sent_to.fill({});
         thread.sent_generation = generation;
     }
-    // Of no communicator's own number are those of several.
+    // Calls of several communicators have no communicator's own number.
     if (found && key >> 32U != 0) thread.sent_to[ThreadState::slot_of(key)] = {key, found};
     return found;
 }

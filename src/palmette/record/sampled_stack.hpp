@@ -32,7 +32,7 @@ class SampledFrames {
         ++count_;
     }
     bool is_cut() const { return count_ > most_inner + most_outer; }
-    /// Of those that are kept, the mark of what isn't among them.
+    /// Where the mark stands, among the frames that are kept, of those that aren't.
     std::size_t size() const { return is_cut() ? most : count_; }
     /// By place from the outermost (0) inwards.
     SampledFrame from_outside(std::size_t i) const {
@@ -55,7 +55,7 @@ struct StackBounds {
     std::uintptr_t low = 0;               ///< from here on it is known to be there
     std::uintptr_t not_below = 0;         ///< another stack was found here, in what the thread's could have grown to
 };
-/// Of the calling thread. Not to be called from a handler.
+/// Where the calling thread's stack lies. Not to be called from a handler.
 StackBounds own_stack_bounds();
 
 /// A thread's registers where it was interrupted.

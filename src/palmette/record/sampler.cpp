@@ -26,7 +26,7 @@ const SamplingWish& sampling_wish() {
 }
 
 void size_sampling(trace::SamplingHeader& header) {
-    // Of address space only: what isn't written to takes no memory.
+    // Address space alone: what isn't written to takes no memory.
     const bool wished = static_cast<bool>(sampling_wish());
     header.contexts.capacity = wished ? 1U << 17U : 0;
     header.ring.capacity = wished ? 1U << 18U : 0;
@@ -213,7 +213,7 @@ void Sampler::stop() {
     for (SampledState* const state : threads_) take_timer(*state);
 }
 
-/// Of a signal that does nothing.
+/// Finds what a signal takes whose handler does nothing.
 void Sampler::measure_signal() {
     constexpr int signals = 32;
     std::uint64_t least = UINT64_MAX;

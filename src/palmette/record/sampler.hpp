@@ -17,7 +17,7 @@ struct SamplingWish {
     double budget = 0;  ///< or which share of it they may take
     explicit operator bool() const { return hertz > 0 || budget > 0; }
 };
-/// Of the environment, which doesn't change.
+/// What PALMETTE_SAMPLE asks for, read once.
 const SamplingWish& sampling_wish();
 
 /// Makes the tables' capacities for it.

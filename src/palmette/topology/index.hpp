@@ -5,7 +5,7 @@
 
 namespace palmette::topology {
 
-/// Of a rank, a place or an edge, which are signed, as an index of a vector.
+/// The index in a vector of a rank, a place or an edge, whose numbers are signed.
 constexpr std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace palmette::topology

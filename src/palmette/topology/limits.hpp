@@ -9,7 +9,7 @@ namespace palmette::topology {
 /// Of a machine: readers go down its tree by recursion, and so do users.
 inline constexpr std::size_t most_levels = 64;
 
-/// Of ranks: larger requests are refused before they allocate gigabytes.
+/// The most ranks of a job: larger requests are refused before they allocate gigabytes.
 inline constexpr std::int64_t most_places = std::int64_t{1} << 24;
 
 }  // namespace palmette::topology

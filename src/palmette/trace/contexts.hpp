@@ -48,7 +48,8 @@ struct JobContexts {
     std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  ///< by parent and frame
 };
 
-/// Those of all processes of the files that know their rank, and these ranks in their order. Throws base::Error.
+/// The contexts of all processes in the files that know their rank, and these ranks in the processes' order. Throws
+/// base::Error.
 struct ReadContexts {
     JobContexts contexts;
     std::vector<std::int32_t> ranks;

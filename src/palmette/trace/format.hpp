@@ -71,7 +71,7 @@ enum class SampledBy : std::uint32_t {
     thread_cpu_timer  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
 };
 
-/// Of samples (palmette run --sample): what they are made by, and what is missing in them.
+/// What a section says of its samples (palmette run --sample): how they are taken, and what is missing in them.
 struct SamplingHeader {
     Shared<SampledBy> by;
     Shared<std::uint32_t> signal;        ///< that interrupts threads

@@ -10,7 +10,7 @@ namespace {
 
 using simgrid::s4u::Host;
 
-/// Of an aggregator (python/palmette_lab/simulate/platform.py): its link alone limits it.
+/// The rate of an aggregator (python/palmette_lab/simulate/platform.py), which its link alone limits.
 bool is_service(const Host* host) { return std::strncmp(host->get_cname(), "aggregator!", 11) == 0; }
 
 double of(const end_cost& cost, std::size_t bytes, const Host* busy) {

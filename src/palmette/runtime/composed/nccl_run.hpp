@@ -21,7 +21,7 @@ struct ComposedNccl {
     }
 };
 
-/// That of a communicator's compositions.
+/// NCCL as a communicator's compositions share it.
 struct NcclOfCompositions : Kept {
     std::weak_ptr<ComposedNccl> nccl;  ///< gone with the last of the plans
     int runs = 0;                      ///< that have been started

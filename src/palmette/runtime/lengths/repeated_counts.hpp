@@ -80,8 +80,8 @@ class RepeatedCounts {
     RememberedLengths remembered_;
 };
 
-/// Of alltoallv or alltoallw, where a choice by size may serve what ranks that don't know sizes leave to the MPI; else
-/// null. For blocking calls.
+/// What is known of a communicator's counts in alltoallv or alltoallw, where a choice by size may serve what ranks that
+/// don't know sizes leave to the MPI; else null. For blocking calls.
 RepeatedCounts* repeated_counts(Communicator& state, select::Function function);
 /// The report's row of a blocking call that is left to the MPI, as nothing is agreed of its counts; null: it has to be
 /// looked at. Counts a call that has not to.

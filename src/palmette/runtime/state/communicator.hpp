@@ -140,7 +140,7 @@ class Communicator {
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
         std::array<std::array<Report::Refused*, 2>, select::all_function_count> always{};
-        /// Of the functions whose ranks don't know sizes, and may repeat them.
+        /// Functions whose ranks don't know each other's sizes, and may repeat them: alltoallv and alltoallw.
         static constexpr std::size_t irregular_count = 2;
         static std::optional<std::size_t> irregular_index(select::Function function) {
             if (function == select::Function::alltoallv) return 0;
