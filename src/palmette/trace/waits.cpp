@@ -213,8 +213,8 @@ class Analysis {
             if (observer_ && call.begin_ns >= window_ns_)
                 observer_->message(wait.process, process, send->begin_ns, message.end_ns,
                                    static_cast<double>(send->bytes), wait.seconds);
-        } else if (const Channel* const sent =
-                       roles_.channel_of(message, process, Kind::send, roles_.completes(message))) {
+        } else if (const Channel* const sent = roles_.channel_of(message, process, Kind::send, true);
+                   sent && roles_.completes(message)) {
             const Message* const receive =
                 counterpart(traffic(*sent), &Traffic::sends, message.begin_ns, from_end(*sent));
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began,

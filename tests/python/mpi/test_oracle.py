@@ -19,15 +19,18 @@ from types import ModuleType
 import pytest
 
 from palmette import _core
+from palmette.record.findings import findings_of
 from palmette.record.formats.convert import convert
-from palmette.record.functions import operation
+from palmette.record.functions import ENDS, operation
 from palmette.record.reading import read_job
+from palmette.record.sums import sums_of
 
 from . import conftest
 from .account import Compared, Pair, read_accounts
 from .conftest import BUILD, ROOT, Mpi
 from .test_convert import Archive
 from .test_matrix import rows
+from .waits_of_account import compare_waits
 
 pytestmark = pytest.mark.mpi
 
@@ -134,10 +137,39 @@ def compare_otf2(compared: Compared, folder: Path) -> None:
         compared.same(f"OTF2, collectives {one}", archive.collectives[one], collectives[one])
 
 
+def compare_report(compared: Compared) -> None:
+    """Compare what `palmette report` and `palmette top --calls` add up by function and place."""
+    calls, sizes = compared.expected_sums()
+    left = {function for _, function, _ in compared.left()}
+    sums = sums_of(compared.job).rows
+    findings = findings_of(compared.job)
+    waits = findings.view.waits
+    shown = {
+        "top": [(row.function, row.calls, row.bytes) for row in sums],
+        "report": [(waits.functions[row.function], row.split.calls, row.split.bytes) for row in waits.rows],
+    }
+    for what, added in shown.items():
+        found: dict[str, Counter[str]] = {"calls": Counter(), "bytes": Counter()}
+        for function, number, size in added:
+            found["calls"][function] += number
+            found["bytes"][function] += size
+        for word, of_ranks in (("calls", calls), ("bytes", sizes)):
+            expected: Counter[str] = Counter()
+            for (_, function, is_request), number in of_ranks.items():
+                if not is_request:
+                    expected[function] += number
+            for function in (found[word].keys() | expected.keys()) - left - set(ENDS):
+                compared.same(f"{what}, {word} of {function}", found[word][function], expected[function])
+    waited_s = sum(row.split.waiting_s for row in waits.rows)
+    compared.same("report, waiting", round(findings.waiting_s * 1e6), round(waited_s * 1e6))
+
+
 def compare(compared: Compared, folder: Path, otf2: bool) -> list[str]:
     """Compare everything; return the differences."""
     compared.compare_calls()
     compared.compare_sums()
+    compare_waits(compared)
+    compare_report(compared)
     compare_matrix(compared, folder)
     for name, check in (("sqlite", compare_sqlite), ("csv", compare_csv), ("otf2", compare_otf2)):
         if name == "otf2" and not otf2:
