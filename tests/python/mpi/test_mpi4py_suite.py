@@ -28,6 +28,7 @@ LEFT_OUT = ("spawn", "dynproc", "msgspec", "mpiabi", "test_doc")
 # Its ranks spin on MPI_Parrived without giving way: where processors are short, an hour instead of seconds.
 SPINS = "p2p_buf_part"
 LIMIT_S = 3600.0
+MEMORY = "/dev/shm"
 HOSTS = {1: "0", 2: "0,1", 3: "0,1,0", 4: "0,1,1,0", 5: "0,1,2,0,1"}
 # A test or some of each module that calls collectives, by mpi4py's own way of naming them.
 FEW = ("CCONgh*World.*", "TopoWorld.testCart*", "World.testAllreduce", "World.testAllgather", "Inter.testBcast")
@@ -106,6 +107,8 @@ def outcomes(
 @pytest.fixture(autouse=True)
 def no_jobs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPI4PY_TEST_SPAWN", "0")
+    if os.access(MEMORY, os.W_OK):  # its files are synced again and again: half of the time is a disk's
+        monkeypatch.setenv("TMPDIR", MEMORY)
 
 
 @pytest.mark.parametrize("name", NAMES)
