@@ -71,7 +71,7 @@ ROOMS = (
     ("discover", "bench", "patterns", "tune", "compose"),
     ("show", "record"),
     ("analysis",),
-    ("bench_page", "explain", "app"),
+    ("bench_page", "explain", "app", "runs"),
     ("cli",),
 )
 """Packages and modules of palmette, from the bottom up: one may import those of its own line and of lines below."""

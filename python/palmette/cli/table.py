@@ -69,6 +69,7 @@ PALMETTE = Table(
             "report": Row("palmette.cli.report", "Say where a recorded job's time went; write a page of it."),
             "what-if": Row("palmette.cli.what_if", "Estimate a recorded job with other algorithms, orders, networks."),
             "convert": Row("palmette.cli.convert", "Write a recording in another tool's format."),
+            "runs": Row("palmette.cli.runs", "Keep many runs in an archive; compare them, find what got slower."),
         },
         "Plans": {
             "plan": Row("palmette.cli.plan", "Plan a collective: its messages, time, links and lower bound."),

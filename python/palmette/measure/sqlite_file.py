@@ -31,23 +31,25 @@ def open_file(
     create: bool,
     command: str,
     error_type: type[Exception],
+    option: str = "--store",
 ) -> Iterator[sqlite3.Connection]:
     """Open `path`, made anew where `create` says so; `prepare` makes its tables, or checks the existing ones.
 
-    Raises `error_type` for a missing file, with the `command` that writes one, and for errors of sqlite.
+    Raises `error_type` for errors of sqlite, and for a missing file, with the `command` that writes one and the
+    `option` that names another.
     """
     if not create and not path.is_file():
-        raise error_type(f"{path}: no such file; `{command}` writes one, or name another with --store")
+        raise error_type(f"{path}: no such file; `{command}` writes one, or name another with {option}")
     try:
         connection = sqlite3.connect(path)
     except sqlite3.Error as error:
-        raise error_type(f"{path} can't be opened: {error}; name another file with --store") from None
+        raise error_type(f"{path} can't be opened: {error}; name another file with {option}") from None
     try:
         connection.row_factory = sqlite3.Row
         prepare(connection, path)
         connection.execute("PRAGMA foreign_keys = ON")
         yield connection
     except sqlite3.Error as error:
-        raise error_type(f"{path}: {error}; name another file with --store") from None
+        raise error_type(f"{path}: {error}; name another file with {option}") from None
     finally:
         connection.close()

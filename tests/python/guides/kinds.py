@@ -143,6 +143,8 @@ RULES = [
     Rule("guide/(plan|bound|flow|predict)", r"palmette plan ", TESTED),
     # Networks of this machine.
     Rule("", r"(sudo )?palmette(-lab| demo)\b|palmette report demo", LONG),
+    Rule("guide/runs", "--gate", LONG, (), (0, 1)),
+    Rule("guide/runs", "~/app.sqlite", LONG, (("~/app.sqlite", "app.sqlite"), ("mpiexec", "mpiexec -n 2"))),
     # The rest is run; what a newcomer reads first in each test.
     Rule("", "--compare|--trace|--profile", LONG),
     Rule(
@@ -178,6 +180,7 @@ BEFORE = {
     ],
     "docs/guide/map.md": ["env -u LD_LIBRARY_PATH mpicc.openmpi app.c -o app4 -lm"],
     "docs/guide/patterns.md": [THIS_HOST],
+    "docs/guide/runs.md": [f"python3 {ROOT}/tests/python/runs/invented.py archive.sqlite"],
     "docs/guide/what-if.md": [
         THIS_HOST,
         "cp tuning.json table.json && cp here.json faster.json",
