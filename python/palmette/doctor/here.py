@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core, settings, settings_files
-from palmette.mpi.allocation import allocation
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
+from palmette.mpi.allocation import allocation
 from palmette.mpi.elf import defines
 from palmette.mpi.errors import RunError
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all

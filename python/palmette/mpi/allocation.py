@@ -113,4 +113,4 @@ _SCHEDULERS = (
     ("LSF", "LSB_JOBID", _lsf),
     ("Cobalt", "COBALT_JOBID", _cobalt),
 )
-"""Name, the variable that tells of it, and what reads its hosts; the innermost first, since Flux runs in others' jobs."""
+"""Name, the variable that tells of it, and what reads its hosts; Flux first, which runs in others' jobs."""

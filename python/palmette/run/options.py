@@ -1,9 +1,9 @@
 """The options of each launcher that take values, so that the program can be found on the command line.
 
 From `mpiexec -help` of MPICH 5.0.2 and Intel MPI 2021.18, prterun's table of options (PRRTE 3) with what Open MPI 4 and
-5 add, and the manuals of srun (Slurm 25.05), flux-run (flux-core), aprun (ALPS) and PALS's mpiexec. What isn't listed, or differs in the help of the launcher at hand, that
-launcher is asked (`LauncherOptions`). `--dvm`, `--display-topo` and `--output-proctable`, which take a value in some
-versions of Open MPI only, are left out on purpose.
+5 add, and the manuals of srun (Slurm 25.05), flux-run (flux-core), aprun (ALPS) and PALS's mpiexec. What isn't listed,
+or differs in the help of the launcher at hand, that launcher is asked (`LauncherOptions`). `--dvm`, `--display-topo`
+and `--output-proctable`, which take a value in some versions of Open MPI only, are left out on purpose.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from palmette.doctor import examine
 from palmette.mpi.allocation import allocation
 from palmette.mpi.errors import RunError
-from palmette.mpi.launch import Job, LaunchError, LauncherKind, identify, launcher
+from palmette.mpi.launch import Job, LauncherKind, LaunchError, identify, launcher
 from palmette.run import prepare
 from palmette.run.command_line import read_command_line
 
@@ -65,9 +65,7 @@ def test_each_rank_gets_what_is_preloaded_and_each_setting(
     path = made(kind)
     settings = {"PALMETTE_FORCE": "bcast=ring:up_to=4K,seg=$x;barrier=mpi"}
     environment = {"PATH": f"{path.parent}:/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    prepared = prepare(
-        [path.name, *line.split()], settings, environment, directory=tmp_path, libraries=libraries
-    )
+    prepared = prepare([path.name, *line.split()], settings, environment, directory=tmp_path, libraries=libraries)
     assert (prepared.launcher, prepared.abi if hasattr(prepared, "abi") else prepared.evidence.abi) == (kind, "mpich")
     found = ranks([str(path), *prepared.command[1:]], environment | prepared.environment)
     assert [one["rank"] for one in found] == list(range(count))
