@@ -113,7 +113,8 @@ def sbom(version: str, packages: list[Path], when: int) -> dict[str, Any]:
             relate(identity, "DEPENDS_ON", f"SPDXRef-Required-{name}")
     described += [_package(f"SPDXRef-Required-{name}", name, None, "NOASSERTION") for name in needed]
     return {
-        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"palmette-{version}",
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"palmette-{version}",
         "documentNamespace": f"https://spdx.org/spdxdocs/palmette-{version}-"
         + hashlib.sha256("".join(_sum(path.read_bytes())["checksumValue"] for path in packages).encode()).hexdigest(),
         "creationInfo": {
