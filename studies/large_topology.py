@@ -2,9 +2,9 @@
 
     python studies/large_topology.py [--pods 24]
 
-Writes the fabric of 432 hosts a pod as `palmette discover` does, reads it in a process of its own as the preload library
-does, and prints CPU seconds (user and system) and how much more memory the process has afterwards. A run on a busy
-machine counts: CPU time is taken, not time of day.
+Writes the fabric of 432 hosts a pod as `palmette discover` does, reads it in a process of its own as the preload
+library does, and prints CPU time (user and system) and the most memory that this took. A run on a busy machine counts:
+CPU time is taken, not time of day.
 """
 
 from __future__ import annotations

@@ -205,3 +205,22 @@ def test_forms_for_issues_ask_what_support_asks(form: Path) -> None:
     assert {field["type"] for field in read["body"]} <= {"textarea", "input", "dropdown", "markdown", "checkboxes"}
     assert len({field["id"] for field in read["body"]}) == len(read["body"])
     assert any(field.get("validations", {}).get("required") for field in read["body"])
+
+
+def test_both_container_recipes_make_the_same_image() -> None:
+    oci = (PACKAGING / "container" / "Containerfile").read_text(encoding="utf-8")
+    apptainer = (PACKAGING / "container" / "palmette.def").read_text(encoding="utf-8")
+
+    def what(text: str, pattern: str) -> list[str]:
+        return [" ".join(found.split()) for found in re.findall(pattern, text)]
+
+    for pattern in (
+        r"(?i)\bfrom:? (docker\S+)",
+        r"apt-get install ([^&\n]*)",
+        r"bin/pip install ([^&\n\\]*)",
+        r"PATH=(\S+)",
+    ):
+        assert what(oci, pattern) == what(apptainer, pattern) != []
+    for text in (oci, apptainer):
+        files = re.findall(r"(?<=\s)((?:examples|packaging|tools)/\S+)", re.sub(r"(?m)^#.*$", "", text))
+        assert files and all((ROOT / file).is_file() for file in files)
