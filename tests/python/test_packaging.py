@@ -216,7 +216,7 @@ def test_both_container_recipes_make_the_same_image() -> None:
 
     for pattern in (
         r"(?i)\bfrom:? (docker\S+)",
-        r"apt-get install ([^&\n]*)",
+        r"apt-get install ([^&\\\n]*)",
         r"bin/pip install ([^&\n\\]*)",
         r"PATH=(\S+)",
     ):
