@@ -36,7 +36,8 @@ def named(form: str, function: str) -> str:
 def told(ran: Ran) -> str:
     """Return what palmette has said, in one line; the job must have ended by it."""
     assert ran.status != 0, ran.text
-    lines = [text for text in ran.err.splitlines() if text.startswith(("palmette: ", "  rank"))]
+    # Open MPI puts a zero between what two processes say.
+    lines = [text for text in ran.err.replace("\0", "").splitlines() if text.startswith(("palmette: ", "  rank"))]
     assert lines, ran.text
     return " | ".join(lines)
 
