@@ -8,13 +8,14 @@ CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 .DEFAULT_GOAL := build
 # Steps of a set-up change the same environment; each uses the processors by itself.
 .NOTPARALLEL:
-.PHONY: build debian demo wheel install simulate test test-long arm64 lint format sanitize tidy bench docs clean \
+.PHONY: build debian demo wheel release install simulate test test-long arm64 lint format sanitize tidy bench docs clean \
   distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
 	@echo "make wheel   dist/: source distribution and wheels (PYTHONS='python3.10 python3.12'), tried"
+	@echo "make release dist/: also the site, results, notes, SBOM and checksums; RELEASE.md"
 	@echo "make install PREFIX=DIRECTORY   the command, libraries, headers, man pages"
 	@echo "make simulate  SimGrid, and what palmette-lab simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
@@ -64,6 +65,10 @@ PYTHONS ?= $(PYTHON)
 wheel:
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON) tools/make_wheel.py $(PYTHONS)
 	@for python in $(PYTHONS); do $(PYTHON) tools/test_wheel.py --python $$python || exit 1; done
+
+# All files of a release, in place of the commands that stood in CONTRIBUTING.md; RELEASE.md.
+release: wheel docs
+	@$(BIN)/python tools/make_release.py
 
 install: build
 	@tools/install.sh "$(PREFIX)"

@@ -215,6 +215,9 @@ function(_palmette_programs abi)
         OUTPUT_NAME ${name}.${abi} RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tests/mpi")
       target_link_libraries(mpi_test_${name}_${abi} PRIVATE palmette_flags mpi_${abi} Threads::Threads m)
       target_compile_options(mpi_test_${name}_${abi} PRIVATE -O1)  # quicker to compile, and nothing in them is timed
+      if(name STREQUAL mistakes)
+        target_compile_options(mpi_test_${name}_${abi} PRIVATE -g -O0)  # its lines are told
+      endif()
       if(source MATCHES "\\.cpp$" AND _with_headers)
         target_precompile_headers(mpi_test_${name}_${abi} REUSE_FROM ${_with_headers})
       elseif(source MATCHES "\\.cpp$")

@@ -160,6 +160,9 @@ def navigation() -> list[Any]:
 
     order: list[Any] = [{"Start": ["index.md", {"Five minutes": "start.md"}, {"All guides": "guide/README.md"}]}]
     order[0]["Start"].append({"Alternatives compared": "comparison.md"})
+    lessons = (SOURCE / "tutorial/README.md").read_text(encoding="utf-8")
+    taken.add("tutorial/README.md")
+    order.append({"Tutorial": ["tutorial/README.md", *new(linked("tutorial/README.md", lessons))]})
     sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     keep = ("reference/", "results/", "decisions/")
     for section in sections:

@@ -18,6 +18,7 @@ CHANGELOG = ("CHANGELOG.md", r"^## \[([\d.]+)\]")
 PLACES = (
     CHANGELOG,
     ("CITATION.cff", r"^version: ([\d.]+)$"),
+    ("codemeta.json", r'^  "version": "([\d.]+)"'),
     ("packaging/conda/recipe.yaml", r"^  version: ([\d.]+)$"),
     ("packaging/debian/changelog", r"\Apalmette \(([\d.]+)-"),
     ("packaging/slurm/task_prolog.sh", r"^prefix=/opt/palmette/([\d.]+)$"),

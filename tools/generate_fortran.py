@@ -42,6 +42,12 @@ BY_ADDRESS = {
 FROM_ONE = {"index": "1", "indx": "1", "array_of_indices": "*outcount"}
 """Indices, which Fortran counts from 1, and how many there are."""
 
+FROM_C = (
+    "MPI_Comm_dup", "MPI_Comm_create", "MPI_Comm_create_group", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Cart_sub",
+    "MPI_Intercomm_merge",
+)  # fmt: skip
+"""Functions that Fortran calls past palmette where it doesn't come by way of C: what they make is met later."""
+
 
 WEIGHTS = ("weights", "sourceweights", "destweights")
 """Lists that may be MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY."""
@@ -62,6 +68,8 @@ def can_be_called(prototype: Prototype) -> bool:
     """Return whether Fortran's arguments convert to C's: not large counts, nor lists of types that outlive the call."""
     types = [p.type for p in prototype.parameters]
     lasting = "MPI_Request*" in types and "const MPI_Datatype*" in types
+    if prototype.name in FROM_C or prototype.name.startswith("MPI_T_"):
+        return False
     return not lasting and not has_large_integers(prototype)
 
 

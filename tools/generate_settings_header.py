@@ -27,6 +27,7 @@ struct Setting {{
   std::string_view choices;     // with blanks between them: values of a choice, functions of MPI to force
   Agree agree;
   std::string_view default_value;
+  std::string_view help;
 }};
 
 inline constexpr std::array<Setting, {count}> all = {{{{
@@ -69,7 +70,8 @@ def header(declared: dict[str, Any]) -> str:
     rows = [
         f"    Setting{{{quoted(s['name'])}, {quoted(s['kind'])},\n"
         f"            {quoted(' '.join(functions if s['kind'] == 'force' else s.get('choices', ())))},\n"
-        f"            Agree::{s.get('agree', 'value')}, {quoted(s['default'])}}},"
+        f"            Agree::{s.get('agree', 'value')}, {quoted(s['default'])},\n"
+        f"            {quoted(s['help'])}}},"
         for s in settings
     ]
     former |= {f"PALMETTE_{name.upper()}": f"is PALMETTE_FORCE={name}=ALGORITHM now" for name in functions}

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FRESH = "run in a fresh clone by this file, in make test-long"
 HERE = "run in this clone by this file, in make test-long"
 TARGETS = {
-    **dict.fromkeys(("build", "demo", "wheel", "install", "simulate", "test", "lint", "format", "docs"), FRESH),
+    **dict.fromkeys(
+        ("build", "demo", "wheel", "release", "install", "simulate", "test", "lint", "format", "docs"), FRESH
+    ),
     **dict.fromkeys(("clean", "distclean"), FRESH),
     **dict.fromkeys(("sanitize", "tidy", "bench"), HERE),
     "arm64": "make test-long ends with its tests",
@@ -145,7 +147,7 @@ def test_targets_in_a_fresh_clone_work_and_undo_nothing(fresh: Fresh, tmp_path: 
     prefix = tmp_path / "prefix"
     install = f"PREFIX={prefix}"
     fresh.make("demo", ccache=False)
-    fresh.make("wheel")
+    fresh.make("release")  # which makes the wheel and the site first
     fresh.make("docs")
     fresh.make("build")
     for target in ("test", "lint", "format", "simulate"):

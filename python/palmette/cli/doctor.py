@@ -99,7 +99,7 @@ def _launchers(findings: Findings) -> Table:
     for one in findings.launchers:
         table.add_row(one.word, f"{LABELS[one.kind]} {one.version}", one.path)
     if not findings.launchers:
-        table.add_row("no mpiexec, mpirun or srun", "", "")
+        table.add_row("no mpiexec, mpirun, srun, flux or aprun", "", "")
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from palmette.discover.cloud import discover_cloud
 from palmette.discover.hwloc import discover_hwloc
 from palmette.discover.ib_source import discover_ibnetdiscover
 from palmette.discover.merge import merge
@@ -27,6 +28,7 @@ KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
     "slurm": (discover_slurm, "topology.conf or topology.yaml; without: this cluster's"),
     "env": (discover_env, "SLURM_TOPOLOGY_ADDR and _PATTERN, or a FILE of them"),
     "hwloc": (discover_hwloc, "this node, or an hwloc XML file"),
+    "cloud": (discover_cloud, "JSON of AWS, Google or Oracle on instances"),
     "synthetic": (discover_synthetic, 'a form such as "2leaf:4node:2socket:4core"'),
     "measurement": (_no_job, "ping-pong on a job: LAUNCHER after all options"),
 }

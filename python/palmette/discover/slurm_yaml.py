@@ -1,4 +1,4 @@
-"""Parser of Slurm's topology.yaml: a list of topologies, each tree, block or flat."""
+"""Parser of Slurm's topology.yaml: a list of topologies, each tree, block, flat, ring or torus3d."""
 
 from __future__ import annotations
 
@@ -34,17 +34,29 @@ def read_yaml(text: str, found: Found) -> None:
     shaped = [entry for entry in entries if isinstance(entry.get("tree"), dict) or isinstance(entry.get("block"), dict)]
     if not shaped:
         kinds = sorted({str(key) for entry in entries for key in entry} - {"topology", "cluster_default"})
+        if rings := [kind for kind in kinds if kind.startswith(("ring", "torus"))]:
+            raise DiscoverError(
+                f"only {' and '.join(rings)} in it, {place}: palmette plans along trees of switches; measure which"
+                " hosts are near each other: palmette discover --from measurement -- srun"
+            )
         raise DiscoverError(
             f"no tree and no block in it, only {', '.join(kinds) or 'names'}, {place}; nothing to discover"
         )
     chosen = next((entry for entry in shaped if entry.get("cluster_default")), shaped[0])
     name = str(chosen.get("topology", "unnamed"))
-    others = [str(entry.get("topology", "unnamed")) for entry in entries if entry is not chosen]
+    others = [_described(entry) for entry in entries if entry is not chosen]
     found.leave_out(len(others), "other topologies of the file", f'"{name}" is used; not {", ".join(others[:3])}')
     if isinstance(chosen.get("tree"), dict):
         _tree(chosen["tree"], name, found)
     else:
         _block(chosen["block"], name, found)
+
+
+def _described(entry: dict[str, Any]) -> str:
+    """A topology's name, and its kind where palmette can't use it."""
+    name = str(entry.get("topology", "unnamed"))
+    other = next((str(kind) for kind in entry if str(kind).startswith(("ring", "torus"))), "")
+    return f"{name} (a {other})" if other else name
 
 
 def _tree(tree: dict[str, Any], name: str, found: Found) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from palmette import _core, settings, settings_files
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi, abis_of_launcher
+from palmette.mpi.allocation import allocation
 from palmette.mpi.elf import defines
 from palmette.mpi.errors import RunError
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find, find_all
@@ -103,6 +104,7 @@ class Findings:
         if not ready:
             return "no MPI is here: load its module, or put its mpiexec into PATH; then palmette doctor again"
         word = self.launchers[0].word if self.launchers else next(mpi.mpiexec for mpi in self.mpis if mpi.mpiexec)
+        word = f"{word} run" if word == "flux" else word
         return f"ready for {', '.join(ready)}; next: palmette run --report {word} -n 4 ./app"
 
 
@@ -111,9 +113,12 @@ LABELS: dict[LauncherKind, str] = {
     "prrte": "Open MPI",
     "intel_hydra": "Intel MPI",
     "srun": "programs under srun",
+    "flux": "programs under flux run",
+    "aprun": "programs under aprun",
+    "pals": "programs under PALS",
 }
 """What each kind of launcher starts."""
-_WORDS = ("mpiexec", "mpirun", "srun", "mpiexec.hydra", "mpiexec.mpich", "mpiexec.openmpi", "prterun")
+_WORDS = ("mpiexec", "mpirun", "srun", "mpiexec.hydra", "mpiexec.mpich", "mpiexec.openmpi", "prterun", "flux", "aprun")
 
 
 def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
@@ -129,6 +134,7 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
         launchers=find_launchers(environment.get("PATH", os.environ.get("PATH", ""))),
         preloads=[_preload(abi, libraries) for abi in ABIS],
         checks=[
+            *_job(environment),
             _topology(in_force),
             _hwloc(),
             Check("shared memory", *shared_memory()),
@@ -141,6 +147,12 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
         settings=_settings(environment, files),
         mistakes=[*_mistakes(environment, in_force), *files.mistakes],
     )
+
+
+def _job(environment: Mapping[str, str]) -> list[Check]:
+    """Return the batch job that this is in, if it is in one."""
+    found = allocation(environment)
+    return [Check("job", not found.problem, found.sentence)] if found is not None else []
 
 
 def find_launchers(path: str) -> list[FoundLauncher]:

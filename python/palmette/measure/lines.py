@@ -21,7 +21,7 @@ from palmette.measure.errors import BenchError
 from palmette.measure.job_output import Output, error_line, read_into
 from palmette.measure.running import TIMED_OUT, run_to_end
 from palmette.measure.session import mpi_name
-from palmette.mpi.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
+from palmette.mpi.abi import ABIS, SONAMES, STARTS_ALL, Abi, abi_of_launcher, measuring_program
 from palmette.mpi.errors import RunError
 from palmette.mpi.install import Installation, find_all
 from palmette.mpi.launch import LauncherKind, identify, with_variables
@@ -98,7 +98,7 @@ class Line:
         for folder in (prefix / "lib", prefix / "lib64"):
             if (folder / SONAMES[self.abi]).exists() and prefix != Path("/usr"):
                 return {"LD_LIBRARY_PATH": ":".join(dict.fromkeys([str(folder), *known]))}
-        if self.kind == "srun":  # it brings none: that of a module comes first, then one that is installed
+        if self.kind in STARTS_ALL:  # it brings none: that of a module comes first, then one that is installed
             places = [one.library_dir for one in find_all() if one.abi == self.abi and one.library_dir is not None]
             return {"LD_LIBRARY_PATH": ":".join([*known, str(places[0])])} if places else {}
         return {}

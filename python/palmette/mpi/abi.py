@@ -31,7 +31,12 @@ _OF_LAUNCHER: dict[LauncherKind, tuple[Abi, ...]] = {
     "intel_hydra": ("mpich", "abi"),
     "prrte": ("ompi", "abi"),
     "srun": ABIS,
+    "flux": ABIS,
+    "aprun": ABIS,
+    "pals": ABIS,
 }
+STARTS_ALL: tuple[LauncherKind, ...] = ("srun", "flux", "aprun", "pals")
+"""Launchers that belong to no MPI."""
 
 LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 """Where the build puts the preload libraries."""
@@ -69,8 +74,8 @@ def abi_of(name: str) -> Abi | None:
 
 
 def abi_of_launcher(kind: LauncherKind) -> Abi | None:
-    """Return the ABI of the MPI that brings that launcher; None for srun, which starts all."""
-    return None if kind == "srun" else _OF_LAUNCHER[kind][0]
+    """Return the ABI of the MPI that brings that launcher; None for srun and flux, which start all."""
+    return None if kind in ("srun", "flux") else _OF_LAUNCHER[kind][0]
 
 
 def abis_of_launcher(kind: LauncherKind) -> tuple[Abi, ...]:
@@ -80,7 +85,7 @@ def abis_of_launcher(kind: LauncherKind) -> tuple[Abi, ...]:
 
 def fits_launcher(abi: Abi, kind: LauncherKind) -> bool:
     """Return whether that launcher can start programs of that ABI as one job."""
-    return kind == "srun" or (abi == "ompi") == (kind == "prrte")
+    return kind in STARTS_ALL or (abi == "ompi") == (kind == "prrte")
 
 
 def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:

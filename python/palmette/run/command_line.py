@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from palmette.files import read_text
 from palmette.mpi.errors import RunError
+from palmette.mpi.launch.flux import STARTS
 from palmette.mpi.launch.identify import LauncherKind
 from palmette.run.launcher_options import LauncherOptions
-from palmette.run.options import DIRECTORIES, FILES
+from palmette.run.options import DIRECTORIES, FILES, FLAGS, VALUES
 
 
 class ProgramsInFileError(RunError):
@@ -60,7 +61,7 @@ def read_command_line(kind: LauncherKind, words: Sequence[str], options: Launche
     options = options or LauncherOptions(kind)
     parts: list[Part] = []
     assignments: list[Assignment] = []
-    at = 1
+    at = 1 if kind != "flux" else _behind_flux(words)
     while at < len(words):
         part, at = _read_part(options, words, at, assignments)
         parts.extend(part)
@@ -70,6 +71,20 @@ def read_command_line(kind: LauncherKind, words: Sequence[str], options: Launche
             " options"
         )
     return CommandLine(kind, tuple(words), tuple(parts), tuple(assignments))
+
+
+def _behind_flux(words: Sequence[str]) -> int:
+    """Return the index behind `flux run`. Raises RunError for other commands of Flux."""
+    at = 1
+    while at < len(words) and words[at] in ("-v", "--verbose", "-V", "-p", "--parent"):
+        at += 1
+    if at < len(words) and words[at] in STARTS:
+        return at + 1
+    given = words[at] if at < len(words) else "nothing"
+    raise RunError(
+        f"flux {given} starts no tasks by itself: put `palmette run` before `flux run`, inside of what "
+        f"`flux {given}` starts"
+    )
 
 
 def _read_part(
@@ -90,7 +105,7 @@ def _read_part(
             raise ProgramsInFileError(
                 f"{word} {' '.join(values)}: palmette doesn't read programs from a file; put them on the command line"
             )
-        if name in DIRECTORIES and values:
+        if name in DIRECTORIES and values and (kind, name) != ("aprun", "D"):
             directory = values[0]
         if kind == "srun" and name == "multi-prog":
             multiple = word
@@ -118,8 +133,12 @@ def _read_option(options: LauncherOptions, words: Sequence[str], at: int) -> tup
     word = words[at]
     body = word.lstrip("-")
     name, equals, attached = body.partition("=")
-    if options.kind == "srun" and not word.startswith("--"):
+    if options.kind in ("srun", "flux") and not word.startswith("--"):
         return _read_letters(options, words, at, body)
+    # `-n64`, where it is no option of several letters such as `-cc` and `-hosts`.
+    whole = {**VALUES[options.kind], **dict.fromkeys(FLAGS[options.kind], 0)}
+    if options.kind in ("aprun", "pals") and word[1] != "-" and name not in whole and VALUES[options.kind].get(body[0]):
+        return body[0], (body[1:].removeprefix("="),), at + 1
     if equals:
         options.check_own(word.partition("=")[0], name)
         return name, (attached,), at + 1
@@ -148,14 +167,24 @@ def _read_letters(
     return body, (), at + 1
 
 
+_SETS: dict[LauncherKind, tuple[str, ...]] = {
+    "prrte": ("x", "set-env"),
+    "flux": ("env",),
+    "aprun": ("e", "environment-override"),
+    "pals": ("env", "genv"),
+}
+"""Options with NAME=VALUE."""
+
+
 def _assignments(kind: LauncherKind, name: str, values: tuple[str, ...], first: int, last: int) -> list[Assignment]:
     if kind == "srun":
         if name != "export" or not values:
             return []
         pairs = [entry.partition("=") for entry in values[0].split(",")]
         return [Assignment(key, value if equals else None, first, last) for key, equals, value in pairs]
-    if kind == "prrte":
-        if name not in ("x", "set-env") or not values:
+    if kind in _SETS:
+        # Flux's rules without a value say what is taken over, and which file has further ones.
+        if name not in _SETS[kind] or not values or (kind == "flux" and "=" not in values[0]):
             return []
         key, equals, value = values[0].partition("=")
         return [Assignment(key, value if equals else None, first, last)]

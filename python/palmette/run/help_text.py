@@ -24,7 +24,7 @@ _SRUN = re.compile(r"^\s+(?:-(?P<letter>\w),?)?\s*(?:--(?P<name>[a-z][\w\-]*))?=
 
 def values_in_help(kind: LauncherKind, text: str) -> dict[str, int]:
     """Return the options, without dashes, for which `text` shows how many values follow."""
-    if kind == "srun":
+    if kind in ("srun", "pals"):
         return dict.fromkeys((name for line in text.splitlines() for name in _of_srun(line)), 1)
     if kind == "prrte":
         return {**dict(_of_lines(_PLAIN, "|", text)), **dict(_of_tables(text))}

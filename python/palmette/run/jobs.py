@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from palmette.mpi.abi import ABIS, SONAMES, Abi, Evidence, abis_of_launcher, built
+from palmette.mpi.abi import ABIS, SONAMES, STARTS_ALL, Abi, Evidence, abis_of_launcher, built
 from palmette.mpi.launch import LauncherKind
 from palmette.run.choices import RECORDED
 
@@ -36,7 +36,7 @@ def undecided(program: str, kind: LauncherKind | None, environment: Mapping[str,
 
 
 def _possible(kind: LauncherKind | None, environment: Mapping[str, str]) -> tuple[tuple[Abi, ...], str]:
-    if kind is not None and kind != "srun":
+    if kind is not None and kind not in STARTS_ALL:
         return abis_of_launcher(kind), " and its launcher starts programs of several"
     if kind is None:
         for variable, launcher in _RANKS:

@@ -29,6 +29,10 @@ _HELP: dict[LauncherKind, tuple[tuple[str, ...], ...]] = {
     # Open MPI 4 prints all with `full`; Open MPI 5 knows no such topic.
     "prrte": (("--help",), ("--help", "full")),
     "srun": (("--help",),),
+    # Their manuals tell; flux shows a page for people.
+    "flux": (),
+    "aprun": (),
+    "pals": (("--help",),),
 }
 # Nothing should be started; if something were, then only on this host.
 _BEFORE: dict[LauncherKind, tuple[str, ...]] = {
@@ -36,6 +40,9 @@ _BEFORE: dict[LauncherKind, tuple[str, ...]] = {
     "intel_hydra": ("-launcher", "fork", "-hosts", "localhost"),
     "prrte": (),
     "srun": (),
+    "flux": (),
+    "aprun": (),
+    "pals": (),
 }
 # Open MPI's launchers refuse root whatever they are asked.
 _ALLOWED = {f"{name}_ALLOW_RUN_AS_ROOT{end}": "1" for name in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
@@ -117,8 +124,8 @@ class LauncherOptions:
 
     def _asked(self, word: str) -> int | None:
         """Return the count from a trial call with the option alone; None where the answer is inconclusive."""
-        if self._program is None:
-            return None
+        if self._program is None or self.kind in ("flux", "aprun", "pals"):
+            return None  # what these answer isn't known
         key = [*self._key(), word]
         known = recall("option", key)
         if isinstance(known, int):

@@ -1,9 +1,9 @@
 """The options of each launcher that take values, so that the program can be found on the command line.
 
 From `mpiexec -help` of MPICH 5.0.2 and Intel MPI 2021.18, prterun's table of options (PRRTE 3) with what Open MPI 4 and
-5 add, and the manual of srun (Slurm 25.05). What isn't listed, or differs in the help of the launcher at hand, that
-launcher is asked (`LauncherOptions`). `--dvm`, `--display-topo` and `--output-proctable`, which take a value in some
-versions of Open MPI only, are left out on purpose.
+5 add, and the manuals of srun (Slurm 25.05), flux-run (flux-core), aprun (ALPS) and PALS's mpiexec. What isn't listed,
+or differs in the help of the launcher at hand, that launcher is asked (`LauncherOptions`). `--dvm`, `--display-topo`
+and `--output-proctable`, which take a value in some versions of Open MPI only, are left out on purpose.
 """
 
 from __future__ import annotations
@@ -47,6 +47,24 @@ _SRUN = """
     tres-per-job tres-per-task uid gid wait wckey
 """
 
+_FLUX = """
+    n ntasks N nodes c cores-per-task g gpus-per-task cores tasks-per-node gpus-per-node tasks-per-core cores-per-node
+    t time-limit o setopt S setattr env env-remove env-file rlimit input output error urgency job-name q queue B bank
+    begin-time taskmap signal cwd dependency requires conf flags add-file cc bcc log wait-event
+"""
+
+_APRUN = """
+    a cc cp d D e E F j L m n N p P r R S sl sn t z md mpmd-env access-mode architecture cpu-binding cpu-binding-file
+    cpus-per-cu cpus-per-pe-list debug depth environment-override memory-per-pe node-list pes pes-per-node
+    pes-per-numa-node pipes protection-domain specialized-cores numa-nodes-per-node numa-node-list pe-dec
+    exclude-node-list
+"""
+
+_PALS = """
+    n np ppn d depth cpu-bind mem-bind gpu-bind env envlist genv hosts host hostlist hostfile exclude-hosts wdir umask
+    pmi rankfile stdin stdout stderr rlimits network include-tasks timeout N nodes cpus-per-rank
+"""
+
 VALUES: dict[LauncherKind, dict[str, int]] = {
     "hydra": {**dict.fromkeys(_HYDRA.split(), 1), "env": 2, "genv": 2},
     "intel_hydra": {**dict.fromkeys((_HYDRA + _INTEL).split(), 1), "env": 2, "genv": 2},
@@ -56,6 +74,9 @@ VALUES: dict[LauncherKind, dict[str, int]] = {
         **dict.fromkeys(("append-env", "prepend-env"), 2),
     },
     "srun": {**dict.fromkeys(_SRUN.split(), 1), **dict.fromkeys(_SRUN_LETTERS, 1)},
+    "flux": dict.fromkeys(_FLUX.split(), 1),
+    "aprun": dict.fromkeys(_APRUN.split(), 1),
+    "pals": dict.fromkeys(_PALS.split(), 1),
 }
 """Per launcher: option without its dashes -> the number of words that follow it as values."""
 
@@ -86,11 +107,29 @@ _SRUN_FLAGS = """
     resv-ports send-libs spread-job unbuffered usage use-min-nodes verbose version
 """
 
+_FLUX_FLAGS = """
+    l label-io u unbuffered x exclusive v verbose dry-run debug debug-emulate quiet watch progress jps wait help h
+    log-stderr
+"""
+
+_APRUN_FLAGS = """
+    b B C h q ss T V bypass-app-transfer batch-args reconnect help quiet silent strict-memory-containment sync-output
+    version
+"""
+
+_PALS_FLAGS = """
+    envall envnone genvall genvnone l label line-buffer no-transfer transfer no-vni single-node-vni no-abort-on-failure
+    abort-on-failure v verbose V version h help
+"""
+
 FLAGS: dict[LauncherKind, frozenset[str]] = {
     "hydra": frozenset(_HYDRA_FLAGS.split()),
     "intel_hydra": frozenset((_HYDRA_FLAGS + _INTEL_FLAGS).split()),
     "prrte": frozenset(_PRRTE_FLAGS.split()),
     "srun": frozenset(_SRUN_FLAGS.split()),
+    "flux": frozenset(_FLUX_FLAGS.split()),
+    "aprun": frozenset(_APRUN_FLAGS.split()),
+    "pals": frozenset(_PALS_FLAGS.split()),
 }
 """Per launcher: options without a value, or with one only behind `=`."""
 
@@ -99,8 +138,14 @@ FILES: dict[LauncherKind, tuple[str, ...]] = {
     "intel_hydra": ("configfile",),
     "prrte": ("app",),
     "srun": (),
+    "flux": (),
+    "aprun": (),
+    "pals": (),
 }
 """Options that name a file with the programs in it."""
 
-DIRECTORIES = ("wdir", "wd", "chdir", "D")
-"""Options that name the directory of the ranks."""
+DIRECTORIES = ("wdir", "wd", "chdir", "D", "cwd")
+"""Options that name the directory of the ranks; aprun's -D is another one."""
+
+BY_PART: tuple[LauncherKind, ...] = ("prrte", "flux", "aprun", "pals")
+"""Launchers whose options on variables belong to one part of the command line."""

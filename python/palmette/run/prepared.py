@@ -33,7 +33,7 @@ from palmette.run.preload import with_preload
 from palmette.run.rewrite import Amended, rewrite
 
 # Only a program with such a name is called with --version: `./app --version` might run for hours.
-_LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
+_LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun|aprun|flux)(?:[.\-_]\w+)*$")
 
 
 def starts_job(words: Sequence[str]) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from palmette.mpi.launch import launcher
-from palmette.run.command_line import Assignment, CommandLine
+from palmette.run.command_line import Assignment, CommandLine, Part
+from palmette.run.options import BY_PART
 from palmette.run.preload import NAME as LD_PRELOAD
 
 Rewritten = tuple[tuple[str, ...], dict[str, str]]
@@ -35,7 +36,7 @@ def rewrite(
     ours = {name: value for name, value in variables.items() if name not in theirs}
     ours |= {name: amend(environment.get(name)) for name, amend in amended.items()}
     # Open MPI's -x belongs to one part of the command line, hydra's -genv to all of it.
-    places = [part.start for part in line.parts] if line.kind == "prrte" else [1]
+    places = [_place(line, part) for part in line.parts] if line.kind in BY_PART else [1]
     for place in reversed(places or [1]):
         taken = _set_by_user(line, place)
         words[place:place] = launcher(line.kind).pass_environment(
@@ -44,12 +45,22 @@ def rewrite(
     return tuple(words), {}
 
 
+def _place(line: CommandLine, part: Part) -> int:
+    """Return where options of ours stand: before the user's, but behind Flux's, of which one may clear what was set."""
+    if line.kind != "flux":
+        return part.start
+    program = len(line.words) - len(part.arguments) - 1
+    return program - 1 if line.words[program - 1] == "--" else program
+
+
 def _set_by_user(line: CommandLine, place: int) -> set[str]:
     """Return the variables that the user sets at the place of ours, so that ours would conflict.
 
     PRRTE keeps the first of two -x of a name in a part, hydra the last -genv; a local -env goes before any -genv.
     """
-    if line.kind == "prrte":
+    if line.kind == "flux":
+        return {a.name for a in line.assignments}
+    if line.kind in BY_PART:
         end = min((part.start for part in line.parts if part.start > place), default=len(line.words))
         return {a.name for a in line.assignments if place <= a.first < end}
     return {a.name for a in line.assignments if line.words[a.first].lstrip("-").startswith("genv")}
@@ -58,7 +69,7 @@ def _set_by_user(line: CommandLine, place: int) -> set[str]:
 def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[str]:
     """Return the words of the assignment with another value; as many as before, so that indices stay valid."""
     words = list(line.words[assignment.first : assignment.last])
-    if line.kind == "prrte" or len(words) < 3:  # else hydra's -genv NAME VALUE, whose value may hold a `=`
+    if line.kind in BY_PART or len(words) < 3:  # else hydra's -genv NAME VALUE, whose value may hold a `=`
         joined = f"{assignment.name}={value}"
         if len(words) == 1:  # --x=NAME=VALUE
             return [f"{words[0].partition('=')[0]}={joined}"]

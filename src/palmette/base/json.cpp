@@ -139,6 +139,13 @@ class Parser {
         std::string out;
         ++at_;
         for (;;) {
+            // What stands for itself, at once.
+            std::size_t end = at_;
+            while (end < text_.size() && text_[end] != '"' && text_[end] != '\\' &&
+                   static_cast<unsigned char>(text_[end]) >= 0x20)
+                ++end;
+            out.append(text_, at_, end - at_);
+            at_ = end;
             if (at_ >= text_.size()) complain("the end of a string");
             const char c = text_[at_++];
             if (c == '"') return out;
@@ -273,6 +280,7 @@ const Json* Json::find(std::string_view name) const {
 }
 
 Json& Json::set(std::string name, Json value) {
+    if (members_.empty()) members_.reserve(4);
     members_.emplace_back(std::move(name), std::move(value));
     return *this;
 }

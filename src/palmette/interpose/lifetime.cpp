@@ -12,6 +12,7 @@
 #include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/report/recording.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/checked.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
 
@@ -117,6 +118,7 @@ int on_MPI_Finalize() {
     {
         const Guard guard;
         if (guard.entered()) {
+            runtime::check_blocking("MPI_Finalize", MPI_COMM_WORLD);
             // Operations that the program never waited for complete here: other ranks may need them.
             runtime::settle_postponed(nullptr);
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);

@@ -210,6 +210,8 @@ void complain_of_files(Settings& settings) {
 
 }  // namespace
 
+std::string setting_text(const settings::Setting& setting) { return value_of(setting); }
+
 bool is_switched_off() { return value_of(settings::enable) == "0"; }
 
 Settings settings_from_environment() {

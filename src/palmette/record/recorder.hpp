@@ -122,6 +122,8 @@ class Recorder {
     ThreadState* join_thread();
     /// The state for a call on another stack than the thread's first one.
     ThreadState* state_at(ThreadState& first, std::uint32_t slot);
+    /// Seconds that recording a call costs here, as measured at the start.
+    double call_cost_s() const;
     /// A call inside of another one. Whether it is the program's (a callback's), not the MPI's own; `counted`: it is to
     /// be told of, then.
     bool meet_nested(ThreadState& thread, const void* return_address, bool counted);

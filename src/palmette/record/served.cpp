@@ -41,6 +41,16 @@ void Recorder::add_sends(std::uint32_t plan, const trace::PlanSend* sends, std::
     }
 }
 
+double Recorder::call_cost_s() const {
+    const double ticks = section_->call_cost_milliticks.load(std::memory_order_relaxed) * 1e-3;
+    if (!section_->ticks_are_tsc) return ticks * 1e-9;
+    const double passed_ns = static_cast<double>(section_->last.monotonic_ns.load(std::memory_order_relaxed) -
+                                                 section_->first.monotonic_ns.load(std::memory_order_relaxed));
+    const auto passed = static_cast<double>(section_->last.ticks.load(std::memory_order_relaxed) -
+                                            section_->first.ticks.load(std::memory_order_relaxed));
+    return passed > 0 ? ticks * passed_ns / passed * 1e-9 : 0;
+}
+
 }  // namespace palmette::record
 
 using palmette::record::recorder;
@@ -79,3 +89,8 @@ void palmette_record_synchronize_again() {
 }
 
 int palmette_record_is_on() { return recorder.load(std::memory_order_acquire) != nullptr ? 1 : 0; }
+
+double palmette_record_call_cost() {
+    palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
+    return current ? current->call_cost_s() : 0;
+}

@@ -1,5 +1,10 @@
 #include "palmette/topology/machine.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "palmette/base/address.hpp"
@@ -134,10 +139,18 @@ class MachineReader {
         return -1;
     }
 
+    /// Paths for errors are made where there is one: of ten thousand hosts they take longer than reading.
+    static const std::string& text(const Json& value, const std::string& where, const char* member) {
+        return value.kind() == Json::Kind::string ? value.string({}) : value.string(where + member);
+    }
+    static double number(const Json& value, const std::string& where, const char* member) {
+        return value.kind() == Json::Kind::number ? value.number({}) : value.number(where + member);
+    }
+
     std::int32_t level_of(const Json& node, std::int32_t above, const std::string& where) const {
         const Json* name = node.find("level");
         if (!name) fail(where, ".level: missing");
-        const std::int32_t level = level_index(name->string(where + ".level"));
+        const std::int32_t level = level_index(text(*name, where, ".level"));
         if (level < 0) fail(where, ".level: '", name->string(where), "' is not listed in machine.levels");
         if (level <= above)
             fail(where, ".level: '", name->string(where), "' must stand below its parent's level in machine.levels");
@@ -195,10 +208,15 @@ class MachineReader {
         MachineNode node;
         node.parent = parent;
         if (parent >= 0) node.level = level_of(json, above, where);
-        if (const Json* name = json.find("name")) node.name = name->string(where + ".name");
+        if (const Json* name = json.find("name")) node.name = text(*name, where, ".name");
+        const bool is_host = node.level == machine_.host_level_;
+        if (is_host && read_plain_host(json, node)) {
+            machine_.nodes_.push_back(std::move(node));
+            return;
+        }
         const std::string here = node.name.empty() ? where : cat(where, "[", node.name, "]");
         if (const Json* up = json.find("up_bytes_per_s")) {
-            node.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
+            node.up_bytes_per_s = number(*up, here, ".up_bytes_per_s");
             if (node.up_bytes_per_s != 0 && !base::is_rate(node.up_bytes_per_s))
                 fail(here, ".up_bytes_per_s: expected 0 for unknown, or 1 to 1e18, found ", node.up_bytes_per_s);
         }
@@ -207,7 +225,7 @@ class MachineReader {
             if (!(node.load >= 0 && node.load < 1)) fail(here, ".load: expected 0 to below 1, found ", node.load);
         }
         if (const Json* reduce = json.find("can_reduce")) node.can_reduce = reduce->boolean(here + ".can_reduce");
-        if (node.level == machine_.host_level_) {
+        if (is_host) {
             if (json.find("aggregators")) fail(here, ".aggregators: a host has none; list them at its switch");
             if (node.name.empty()) fail(here, ".name: a host needs a name");
             node.inside = inside_of(json, here);
@@ -223,9 +241,28 @@ class MachineReader {
                 read_aggregator(aggregator, index, here + ".aggregators");
         const std::int32_t level = node.level;
         machine_.nodes_.push_back(std::move(node));
-        if (const Json* children = json.find("children"))
-            for (const Json& child : children->items(here + ".children"))
-                read_node(child, index, level, here + ".children");
+        if (const Json* children = json.find("children")) read_children(*children, index, level, here + ".children");
+    }
+
+    void read_children(const Json& children, std::int32_t parent, std::int32_t level, const std::string& where) {
+        for (const Json& child : children.items(where)) read_node(child, parent, level, where);
+    }
+
+    /// A host with a name, a link and a known inside, and nothing else that counts: no path is made for it.
+    bool read_plain_host(const Json& json, MachineNode& node) const {
+        if (node.name.empty() || json.find("load") || json.find("can_reduce") || json.find("aggregators")) return false;
+        const Json* const up = json.find("up_bytes_per_s");
+        if (up && (up->kind() != Json::Kind::number || !base::is_rate(up->number({})))) return false;
+        const Json* const inside = json.find("inside");
+        if (!inside || inside->kind() != Json::Kind::string) return false;
+        const std::string& name = inside->string({});
+        for (std::size_t i = 0; i < machine_.insides_.size(); ++i) {
+            if (machine_.insides_[i].name != name) continue;
+            node.inside = static_cast<std::int32_t>(i);
+            if (up) node.up_bytes_per_s = up->number({});
+            return true;
+        }
+        return false;
     }
 
     void read_aggregator(const Json& json, std::int32_t node, const std::string& where) {
@@ -282,7 +319,57 @@ class MachineReader {
 
 Machine Machine::from_json(const Json& document) { return MachineReader().read(document); }
 
+namespace {
+
+/// The document without its `fabric`, which lists all cables and is most of the file of a large cluster, as `palmette
+/// discover` writes it: members in lines of their own, `machine` behind `fabric`. null stands in its place. Where
+/// another file is taken for such a one the result is no JSON; empty where it isn't.
+std::string without_fabric(std::string_view text) {
+    constexpr std::string_view fabric = "\n  \"fabric\": ", machine = ",\n  \"machine\": ";
+    const std::size_t begin = text.find(fabric);
+    const std::size_t end = begin == std::string_view::npos ? begin : text.find(machine, begin + fabric.size());
+    if (end == std::string_view::npos) return {};
+    return cat(text.substr(0, begin + fabric.size()), "null", text.substr(end));
+}
+
+/// A large file where it lies; empty of others, which are read whole.
+class MappedFile {
+  public:
+    explicit MappedFile(const std::string& path) {
+        constexpr off_t worth_mapping = 1 << 16;
+        const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct stat status{};
+        if (file < 0) return;
+        if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= worth_mapping) {
+            size_ = static_cast<std::size_t>(status.st_size);
+            data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+        }
+        close(file);
+    }
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    ~MappedFile() {
+        if (data_ != MAP_FAILED) munmap(data_, size_);
+    }
+    std::string_view text() const {
+        return data_ == MAP_FAILED ? std::string_view() : std::string_view(static_cast<const char*>(data_), size_);
+    }
+
+  private:
+    void* data_ = MAP_FAILED;
+    std::size_t size_ = 0;
+};
+
+}  // namespace
+
 Machine Machine::from_file(const std::string& path) {
+    // Where that can't be used, the whole text has the right line for the error.
+    if (const std::string part = without_fabric(MappedFile(path).text()); !part.empty()) {
+        try {
+            return from_json(Json::parse(part));
+        } catch (const base::Error&) {
+        }
+    }
     const Json document = Json::parse_file(path);
     try {
         return from_json(document);

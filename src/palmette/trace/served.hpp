@@ -47,4 +47,6 @@ __attribute__((weak, visibility("default"))) void palmette_record_synchronize(co
 __attribute__((weak, visibility("default"))) void palmette_record_synchronize_again();
 /// Whether calls of this process are recorded.
 __attribute__((weak, visibility("default"))) int palmette_record_is_on();
+/// Seconds that recording a call costs here, as measured at the start; 0: nothing is recorded.
+__attribute__((weak, visibility("default"))) double palmette_record_call_cost();
 }

@@ -1,5 +1,10 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <memory>
+
+#include "palmette/base/files.hpp"
 #include "palmette/topology/machine.hpp"
 #include "support/errors.hpp"
 
@@ -159,6 +164,36 @@ TEST(MachineJson, errors_name_the_path_in_the_file) {
                 HasSubstr("put it into machine.insides"));
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "up_bytes_per_s": -1}]})"); }),
                 HasSubstr("[a].up_bytes_per_s: expected 0 for unknown, or 1 to 1e18"));
+}
+
+/// A file as `palmette discover` writes one of a large fabric.
+std::string with_cables(const std::string& machine, const char* fabric_end = "}") {
+    std::string cables = "\"cables\": [";
+    for (int i = 0; i < 3000; ++i)
+        cables += base::cat(i ? ",\n      " : "", "{\"from\": \"s", i, "\", \"to\": \"}]\"}");
+    return base::cat("{\n  \"version\": 1,\n  \"fabric\": {\n    ", cables, "]\n  ", fabric_end,
+                     ",\n  \"machine\": ", machine, "\n}\n");
+}
+
+/// Reads a text as a file.
+Machine read_file(const std::string& text) {
+    const std::string path = base::cat(testing::TempDir(), "/machine-", getpid(), ".json");
+    if (!base::replace_file(path, text)) base::fail(path, " can't be written");
+    const auto remove = [](const std::string* name) { std::remove(name->c_str()); };
+    const std::unique_ptr<const std::string, decltype(remove)> removed(&path, remove);
+    return Machine::from_file(path);
+}
+
+TEST(MachineJson, a_file_with_many_cables_gives_the_same_machine_and_the_same_errors) {
+    const Machine machine = Machine::synthetic("2pod:2+3leaf@8GB/s:2+1+3node@4GB/s:2socket:2+3core");
+    const std::string text = with_cables(machine.to_json().dump(2));
+    EXPECT_GT(text.size(), 65536U);
+    EXPECT_EQ(read_file(text).to_json().dump(2), machine.to_json().dump(2));
+    // What is wrong is told with its line in the file, wherever it is.
+    EXPECT_THAT(error_of([&] { read_file(with_cables("{\"levels\": oops}")); }), HasSubstr("line 3005"));
+    EXPECT_THAT(error_of([&] { read_file(with_cables("{}")); }), HasSubstr("machine.levels: missing"));
+    EXPECT_THAT(error_of([&] { read_file(with_cables("{\"levels\": []}", "")); }), HasSubstr("machine.levels"));
+    EXPECT_THAT(error_of([&] { read_file(text.substr(0, text.size() - 10)); }), HasSubstr("line"));
 }
 
 }  // namespace

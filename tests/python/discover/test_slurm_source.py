@@ -125,6 +125,12 @@ def test_topology_yaml_uses_the_default_topology_and_tells_the_others(tmp_path: 
     assert [(item.count, item.what) for item in found.left_out] == [(2, "other topologies of the file")]
 
 
+def test_a_torus_beside_a_tree_is_told_as_what_it_is(tmp_path: Path) -> None:
+    text = YAML.replace("- topology: plain\n  flat: true\n", "- topology: gpus\n  torus3d: {toruses: []}\n")
+    found = conf(tmp_path, text, "topology.yaml")
+    assert '"main" is used; not small, gpus (a torus3d)' in str(found.left_out)
+
+
 def test_topology_yaml_with_blocks(tmp_path: Path) -> None:
     text = "- topology: b\n  block:\n    block_sizes: [2, 4]\n    blocks:\n" + "".join(
         f"      - block: b{i}\n        nodes: n[{2 * i}-{2 * i + 1}]\n" for i in range(4)
@@ -134,7 +140,12 @@ def test_topology_yaml_with_blocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [\n", "not YAML"), ("x: 1\n", "no list of topologies"), ("- topology: f\n  flat: true\n", "only flat")],
+    [
+        ("- topology: t\n  torus3d: {x: 2}\n- topology: r\n  ring: {}\n", r"only ring and torus3d .*from measurement"),
+        ("a: [\n", "not YAML"),
+        ("x: 1\n", "no list of topologies"),
+        ("- topology: f\n  flat: true\n", "only flat"),
+    ],
 )
 def test_topology_yaml_that_cant_be_used_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DiscoverError, match=message):

@@ -62,6 +62,9 @@ CHECKOUT = (
 SAME_PACKAGE = (("~/palmette/bin/palmette", "palmette"),)
 
 RULES = [
+    # The tutorial: each part in its folder, which the first page makes.
+    Rule("docs/tutorial/own", "compose .*--hierarchy|gossip_run|cat", QUICK),
+    Rule("docs/tutorial", ".", LONG, ((r"heat\.py(?!.*steps)", "heat.py --steps 20"),)),
     # What needs a machine, a network or a site that tests don't have.
     Rule("tomography", r"pip install .*palmette", LONG, ((r"dist/palmette.*", CHECKOUT),)),
     Rule("", r"(env/bin/|~/palmette/bin/)?pip install .*palmette", "fetches packages; tools/test_wheel.py installs it"),
@@ -168,6 +171,11 @@ SMALLER = [
 
 THIS_HOST = "palmette discover --from hwloc -o here.json"
 SMALL = "palmette-lab up --name small --lifetime 30min 2leaf@50Mbit/s:2node@100Mbit/s:1core"
+TUTORIAL = [
+    "mkdir -p tutorial && cp examples/tutorial/*.py examples/first/first.c examples/cluster/fabric.txt tutorial",
+    "cd tutorial",
+]
+TUTORIAL_APP = "mpicc -O2 first.c -o app -lm"
 BEFORE = {
     "docs/guide/bench.md": [THIS_HOST],
     "docs/guide/lab-bench.md": [SMALL],
@@ -187,6 +195,8 @@ BEFORE = {
         "mpicxx -O1 tests/mpi/steps.cpp -o steps",
     ],
     "README.md": [THIS_HOST],
+    **{f"docs/tutorial/{part}.md": TUTORIAL for part in ("wiring", "slow", "own")},
+    **{f"docs/tutorial/{part}.md": [*TUTORIAL, TUTORIAL_APP] for part in ("helps", "site")},
     "docs/reference/measurements.md": [f"palmette bench {FEW} allgather --sizes 1K -n 2"],
 }
 """What a page says that its reader has: labs and measurements."""

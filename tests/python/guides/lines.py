@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PATTERNS = (
     "README.md",
-    *(f"docs/{folder}*.md" for folder in ("", "guide/", "method/", "reference/")),
+    *(f"docs/{folder}*.md" for folder in ("", "guide/", "method/", "reference/", "tutorial/")),
     *("examples/*.md", "examples/*/README.md"),
 )
 

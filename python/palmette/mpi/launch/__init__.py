@@ -1,4 +1,4 @@
-"""Command lines for the programs that start MPI jobs: hydra, Intel's hydra, PRRTE (Open MPI) and srun.
+"""Command lines for the programs that start MPI jobs: hydra, Intel's hydra, PRRTE (Open MPI), srun, Flux, ALPS, PALS.
 
 `identify` detects which one an mpiexec is; `launcher` returns the class with its options: how to put each rank on a
 given host (`command`) and how to set variables in the ranks only, not in the launcher itself (`pass_environment`).
@@ -33,9 +33,17 @@ def launcher(kind: LauncherKind) -> Launcher:
         from palmette.mpi.launch.prrte import Prrte
 
         return Prrte()
-    from palmette.mpi.launch.srun import Srun
+    if kind == "srun":
+        from palmette.mpi.launch.srun import Srun
 
-    return Srun()
+        return Srun()
+    if kind == "flux":
+        from palmette.mpi.launch.flux import Flux
+
+        return Flux()
+    from palmette.mpi.launch.cray import Cray
+
+    return Cray(kind)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Detecting which launcher an mpiexec, mpirun or srun is, by the output of `--version`."""
+"""Detecting which launcher an mpiexec, mpirun, srun, flux or aprun is, by the output of `--version`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 from palmette.mpi.launch.kept import keep, recall, signature
 
-LauncherKind = Literal["hydra", "intel_hydra", "prrte", "srun"]
+LauncherKind = Literal["hydra", "intel_hydra", "prrte", "srun", "flux", "aprun", "pals"]
 
 # The first that matches counts: Intel's launcher is a hydra too, and says both.
 _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
@@ -19,6 +19,9 @@ _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
     ("hydra", r"HYDRA build details:\s*Version:\s*(?P<version>\S+)"),
     ("prrte", r"(?:Open MPI\) |OpenRTE\) |PRRTE[^\d]*|prterun \(PRRTE\) )(?P<version>\d\S*)"),
     ("srun", r"^slurm\S* (?P<version>\d\S*)"),
+    ("flux", r"^libflux-core:\s*(?P<version>\d\S*)"),
+    ("aprun", r"\(ALPS\)\s*(?:version )?(?P<version>\d\S*)"),
+    ("pals", r"^(?:mpiexec|mpirun|aprun|pals\w*) version (?P<version>\d\S*)"),
 )
 
 

@@ -1,6 +1,8 @@
 #include "palmette/runtime/check/check_arguments.hpp"
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,31 @@ namespace {
 
 using base::cat;
 using Fault = CheckedCall::Fault;
+
+/// What a predefined type holds, for people; empty of others: MPI takes any that hold the same, in whatever pieces, and
+/// programs take bytes and equal integers for each other.
+std::string elements_of(MPI_Datatype type) {
+    if (type == MPI_DATATYPE_NULL) return {};
+    int numbers = 0, addresses = 0, types = 0, combiner = 0;
+    if (PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+        combiner != MPI_COMBINER_NAMED)
+        return {};
+    std::array<char, MPI_MAX_OBJECT_NAME + 1> text{};
+    int length = 0;
+    if (PMPI_Type_get_name(type, text.data(), &length) != MPI_SUCCESS) return {};
+    const std::string_view name(text.data());
+    const auto has = [&](const char* part) { return name.find(part) != std::string_view::npos; };
+    if (has("BYTE") || has("PACKED") || has("CHAR")) return {};
+    if (name.ends_with("_INT") && !has("LONG_LONG")) {
+        if (has("FLOAT") || has("DOUBLE") || has("SHORT") || has("LONG")) return "pairs";
+    }
+    if (has("_2INT") || has("_2REAL") || has("_2DOUBLE")) return "pairs";
+    if (has("COMPLEX")) return "complex numbers";
+    if (has("FLOAT") || has("DOUBLE") || has("REAL")) return "floating-point numbers";
+    if (has("BOOL") || has("LOGICAL")) return "logical values";
+    return has("INT") || has("LONG") || has("SHORT") || has("UNSIGNED") || has("AINT") || has("COUNT") ? "integers"
+                                                                                                       : "";
+}
 
 /// Collects a call's arguments, and the first one that is invalid by itself.
 class Facts {
@@ -55,10 +82,16 @@ class Facts {
         return out;
     }
 
+    /// Of a side that other ranks' sides must fit, where this rank's counts.
+    Facts& elements(const Side& side) {
+        if (side.form != Side::Form::typed) out_.elements = elements_of(side.type);
+        return *this;
+    }
     Facts& reduces(MPI_Datatype type, MPI_Op op) {
         if (op == MPI_OP_NULL) fault(Fault::op, "MPI_OP_NULL");
         out_.op = op_text(op);
         out_.type_bytes = bytes(1, type, "count");
+        out_.elements = elements_of(type);
         return *this;
     }
     Facts& alike(std::int64_t bytes) {
@@ -105,6 +138,7 @@ CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
             facts.root(arguments.root);
             const bool in_place = facts.at_root() && send.in_place();
             if (!in_place) facts.to(Amounts::root_only(facts.bytes(send.count, send.type, "sendcount")));
+            facts.elements(facts.at_root() ? recv : send);
             if (facts.at_root()) facts.from(without_own(facts.bytes_each(recv, "recvcount"), caller, in_place));
             break;
         }
@@ -114,6 +148,7 @@ CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
             const bool in_place = facts.at_root() && recv.in_place();
             if (facts.at_root()) facts.to(without_own(facts.bytes_each(send, "sendcount"), caller, in_place));
             if (!in_place) facts.from(Amounts::root_only(facts.bytes(recv.count, recv.type, "recvcount")));
+            facts.elements(facts.at_root() ? send : recv);
             break;
         }
         case Function::allgather:
@@ -124,7 +159,7 @@ CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
                 own = facts.bytes(send.count, send.type, "sendcount");
             else if (!all.empty())
                 own = all[static_cast<std::size_t>(caller.rank)];
-            facts.to(Amounts::each(own)).from(Amounts::listed(std::move(all)));
+            facts.to(Amounts::each(own)).from(Amounts::listed(std::move(all))).elements(recv);
             break;
         }
         case Function::alltoall:
@@ -132,14 +167,14 @@ CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
         case Function::alltoallw: {
             std::vector<std::int64_t> from = facts.bytes_each(recv, "recvcount");
             facts.to(Amounts::listed(send.in_place() ? from : facts.bytes_each(send, "sendcount")));
-            facts.from(Amounts::listed(std::move(from)));
+            facts.from(Amounts::listed(std::move(from))).elements(recv);
             break;
         }
         case Function::barrier:
             break;
         case Function::bcast:
             facts.root(arguments.root);
-            facts.alike(facts.bytes(send.count, send.type, "count"));
+            facts.alike(facts.bytes(send.count, send.type, "count")).elements(send);
             break;
         case Function::reduce:
             facts.root(arguments.root);

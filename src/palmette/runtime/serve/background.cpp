@@ -5,6 +5,7 @@
 
 #include "palmette/node/spin_wait.hpp"
 #include "palmette/runtime/call/prepare.hpp"
+#include "palmette/runtime/serve/checked.hpp"
 #include "palmette/runtime/serve/nonblocking.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
@@ -155,6 +156,13 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
                               int (*begin)(Task&, MPI_Request*)) {
     if (has_postponed()) [[unlikely]]
         settle_postponed(nullptr);
+    if (checks()) [[unlikely]] {
+        const auto kind = may == may_be_persistent ? CheckedAs::persistent : CheckedAs::nonblocking;
+        if (const int code = check_started(arguments, kind)) {
+            *request = MPI_REQUEST_NULL;
+            return code;
+        }
+    }
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.open()) return std::nullopt;
     if (call.devices_are_the_mpis()) [[unlikely]] {

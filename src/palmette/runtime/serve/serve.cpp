@@ -5,8 +5,8 @@
 
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/runtime/call/prepare.hpp"
-#include "palmette/runtime/check/check_arguments.hpp"
 #include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/checked.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 
 namespace palmette::runtime {
@@ -25,26 +25,14 @@ std::optional<int> run_delayed(Call& call, Work& work) {
     return call.run(work);
 }
 
-/// PALMETTE_CHECK: an error that all ranks get, or MPI_SUCCESS. What can't be served isn't checked either.
-int check(const CallArguments& arguments) {
-    MPI_Comm comm = arguments.comm;
-    Refusal refusal = Refusal::no_state;
-    Communicator* state = Process::instance().communicator(comm, refusal);
-    if (!state) return MPI_SUCCESS;
-    // A tag of blocking operations: none is in flight.
-    const int code = check_call(checked_call({state->rank(), state->size()}, arguments), comm, state->shadow_comm(), 0);
-    if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
-    return code;
-}
-
 }  // namespace
 
 std::optional<int> serve(const CallArguments& arguments) {
     bypass_of(arguments.function).settle();
     if (has_postponed()) [[unlikely]]
         settle_postponed(&arguments);
-    if (Process::instance().settings().check)
-        if (const int code = check(arguments); code != MPI_SUCCESS) return code;
+    if (checks()) [[unlikely]]
+        if (const int code = check_blocking(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.find()) return std::nullopt;
     if (EarlyWay* const early = call.state().early_way()) [[unlikely]]

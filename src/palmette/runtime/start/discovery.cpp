@@ -1,5 +1,6 @@
 #include "palmette/runtime/start/discovery.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,9 +132,25 @@ bool may_have_switches(const Settings& settings) {
            aggregate::sharp::find_library(settings.sharp).reason != aggregate::Reason::no_library;
 }
 
+/// Gives the memory that a large cluster's file took back to the system, at the end of the scope.
+struct Trimmed {
+    bool large = false;
+    Trimmed() = default;
+    Trimmed(const Trimmed&) = delete;
+    Trimmed& operator=(const Trimmed&) = delete;
+    ~Trimmed() {
+#if defined(__GLIBC__)
+        if (large) malloc_trim(0);
+#endif
+    }
+};
+
 Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ranks) {
+    constexpr std::size_t many_hosts = 1000;
     const std::string& path = settings.topology;
+    Trimmed trimmed;  // after the machine's end
     Machine machine = Machine::from_file(path);
+    trimmed.large = machine.hosts().size() >= many_hosts;
     if (simulated_services == 0) machine.add_reducing_switches();
     if (const std::string unknown = unknown_hosts(machine, ranks); !unknown.empty()) base::fail(path, ": ", unknown);
     topology::Placement placement;

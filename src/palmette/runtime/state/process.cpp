@@ -166,7 +166,7 @@ void Process::start(Settings settings, const Presence& presence) {
         // A nonblocking call can't make it, since that waits for the others; nor can a simulated service, without
         // ranks.
         Refusal refusal = Refusal::no_state;
-        if (simulated_services > 0 || may_serve_nonblocking())
+        if (simulated_services > 0 || settings_.check || may_serve_nonblocking())
             find_communicator(MPI_COMM_WORLD, refusal, Making::makes);
     } else {
         off_ = Refusal::not_everywhere;
