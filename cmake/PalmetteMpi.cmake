@@ -190,7 +190,8 @@ endfunction()
 
 # What programs that compose communication include and link (docs/guide/compose.md).
 set(PALMETTE_HEADERS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.h"
-                     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.hpp")
+                     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.hpp"
+                     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.f90")
 palmette_install_files("${PALMETTE_HEADERS}" palmette/include)
 
 # An MPI program as a user would build it: no rpath, no knowledge of palmette.

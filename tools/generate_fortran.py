@@ -109,7 +109,10 @@ def converted(parameter: Parameter, prototype: Prototype) -> tuple[str, str]:
     if kind in BY_ADDRESS:
         makes = prototype.name.startswith(("MPI_I", "MPI_Mprobe")) or prototype.name.endswith("_init")
         new = ", true" if makes and kind in ("MPI_Request*", "MPI_Message*") else ""
-        if "_create" in prototype.name or prototype.name == "MPI_Session_init":
+        if (
+            any(word in prototype.name for word in ("_create", "_dup", "_split"))
+            or prototype.name == "MPI_Session_init"
+        ):
             new = ", true"
         return f"MPI_Fint* {name}", f"fortran::{BY_ADDRESS[kind]}({name}{new})"
     raise ValueError(f"{prototype.name}: no rule for the parameter `{parameter.declared}`")

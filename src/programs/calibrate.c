@@ -17,7 +17,7 @@
 #include "json_text.h"
 #include "program.h"
 
-enum { NAME_BYTES = 128, STAR_VALUES = 3 };
+enum { NAME_BYTES = 128, STAR_VALUES = 3, QUARTILES = 3 };
 
 static void put_names(const char *key, const char *names) {
     printf(",\"%s\":[", key);
@@ -60,6 +60,7 @@ static void put_job(void) {
 /* Number of values that an experiment yields for each pair. */
 static int value_count_of(const struct request *r) {
     if (!strcmp(r->what, "pingpong")) return (int)r->numbers[1];
+    if (!strcmp(r->what, "quartiles")) return QUARTILES;
     if (!strcmp(r->what, "star")) return STAR_VALUES;
     if (!strcmp(r->what, "overhead")) return 2 * (int)r->numbers[1];
     if (!strcmp(r->what, "burst")) return (int)r->numbers[2];
@@ -101,6 +102,15 @@ static void run_star(const struct request *r, double *values) {
     free(buffer);
 }
 
+static void run_quartiles(char *buffer, int bytes, int trips, int peer, bool leads, double *values) {
+    double *half_s = leads ? allocate((size_t)trips, sizeof(double)) : NULL;
+    pingpong(buffer, bytes, trips, peer, leads, half_s);
+    if (!leads) return;
+    qsort(half_s, (size_t)trips, sizeof(double), by_size);
+    for (int i = 0; i < QUARTILES; ++i) values[i] = half_s[(i + 1) * trips / 4];
+    free(half_s);
+}
+
 /* This rank's part of an experiment, as leader or follower of one pair. */
 static void run_pair(const struct request *r, const struct pair *p, double *values) {
     const bool leads = p->a == my_rank;
@@ -124,6 +134,7 @@ static void run_pair(const struct request *r, const struct pair *p, double *valu
     } else {
         if (leads) start_together(r);
         if (!strcmp(r->what, "pingpong")) pingpong(buffer, bytes, (int)n[1], peer, leads, values);
+        if (!strcmp(r->what, "quartiles")) run_quartiles(buffer, bytes, (int)n[1], peer, leads, values);
         if (!strcmp(r->what, "overhead")) overhead(buffer, bytes, (int)n[1], n[2], peer, leads, values);
         if (!strcmp(r->what, "burst")) burst(buffer, bytes, (int)n[1], (int)n[2], peer, leads, values);
     }

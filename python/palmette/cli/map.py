@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from palmette.cli.job_options import (
     ranks_option,
     topology_option,
 )
+from palmette.cli.measuring_job import Asked, one_line_errors
+from palmette.cli.place import LineCommand, Where, place_options
 from palmette.cli.progress import Working
 from palmette.files import is_file
 from palmette.map.errors import MapError
@@ -32,11 +35,13 @@ if TYPE_CHECKING:
     from palmette.map.traffic_file import Recorded
 
 EXAMPLE = 'palmette map --pattern stencil:8x2 --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement random:1'
+MEASURED_FILE = "distances.txt"
+PROGRESS_S = 2.0
 MOST_RANKS = 200_000
 """A pattern of more ranks has millions of messages."""
 
 
-@click.command("map", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.command("map", cls=LineCommand, epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.option(
     "--pattern",
     "form",
@@ -53,6 +58,13 @@ MOST_RANKS = 200_000
 @machine_option
 @topology_option
 @click.option("--distances", metavar="FILE", help="Or a matrix of distances between ranks, rows of numbers.")
+@click.option(
+    "--measure",
+    "measured",
+    is_flag=True,
+    help=f"Measure these first: ping-pongs of --size bytes in a job whose line stands behind --. They are written to "
+    f"the file of --distances. [default: {MEASURED_FILE}]",
+)
 @placement_option(f"The slots to map to: {PLACEMENT_FORMS}")
 @ppn_option
 @ranks_option
@@ -76,6 +88,7 @@ MOST_RANKS = 200_000
 )
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: traffic over each link before and after.")
 @click.option("--list", "listed", is_flag=True, help="List methods and kinds of files.")
+@place_options(local=None, topology=False)
 @json_option
 def command(
     form: str | None,
@@ -83,6 +96,7 @@ def command(
     machine: str | None,
     topology: str | None,
     distances: str | None,
+    measured: bool,
     placement: str,
     ppn: int | None,
     ranks: int | None,
@@ -91,12 +105,14 @@ def command(
     written: tuple[str, ...],
     picture: str | None,
     listed: bool,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Map ranks to slots for a communication pattern.
 
     The placement defines the slots; the order assigns ranks to them. The default for a recorded run is the run's own
-    placement. With --distances the order alone is printed: entry r is the place of rank r.
+    placement. With --distances the order alone is printed: entry r is the place of rank r. With --measure and without a
+    pattern the distances are only measured.
     """
     if listed:
         _list(as_json)
@@ -105,14 +121,24 @@ def command(
         files = _files_to_write(written)
         if form is not None and matrix_file is None and is_file(form):
             form, matrix_file = None, form
-        _check_choice(form, matrix_file, machine, topology, distances)
-        _check_method(method)
+        _check_measuring(measured, where, machine, topology)
+        if measured and distances is None:
+            distances = MEASURED_FILE
+        only_measured = measured and form is None and matrix_file is None
+        if not only_measured:
+            _check_choice(form, matrix_file, machine, topology, distances)
+            _check_method(method)
+        elif files or picture:
+            raise CliError("--write and --svg need an order; add --pattern or --matrix")
         if distances is not None:
             if ppn is not None:
                 raise CliError("--ppn is for a machine; --distances has the places")
-            if files or picture:
-                raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
-            _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
+            if picture:
+                raise CliError("--svg needs links; give --topology or --machine, not --distances")
+            if measured:
+                _measure(distances, size, where, as_json and only_measured)
+            if not only_measured:
+                _by_distance(distances, form, matrix_file, ranks, size, method, files, as_json)
             return
         if matrix_file is not None:
             seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks, ppn)
@@ -132,6 +158,51 @@ def _check_choice(
         raise CliError(f"{what}; give one of --pattern and --matrix, for instance: {EXAMPLE}")
     if sum(place is not None for place in (machine, topology, distances)) != 1:
         raise CliError(f"give exactly one of --topology, --machine and --distances, for instance: {EXAMPLE}")
+
+
+def _check_measuring(measured: bool, where: Where, machine: str | None, topology: str | None) -> None:
+    if measured and (machine is not None or topology is not None):
+        raise CliError(
+            f"--measure and {'--machine' if machine is not None else '--topology'} both say how far ranks are"
+        )
+    if not measured and (where.line or where.abi):
+        raise CliError(f"only --measure runs a job; leave out {where.named[0] if where.line else '--abi'}, or say so")
+
+
+def _measure(path: str, size: str, where: Where, as_json: bool) -> None:
+    """Measure distances between the ranks of a job, and write them. Raises CliError, MapError."""
+    from palmette.map.measured import Measured, check_replaces, measure
+    from palmette.measure.jobs import running
+
+    check_replaces(path)
+    reported = time.monotonic()
+
+    def report(done: int, rounds: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported > PROGRESS_S:
+            reported = time.monotonic()
+            click.echo(f"palmette map: {done} of {rounds} rounds of pairs measured", err=True)
+
+    size_bytes = _core.parse_size(size)
+    with one_line_errors(), Asked(where).job() as (job, _):
+        click.echo(f"palmette map: {job.description}", err=True)
+        with running(job) as session:
+            found: Measured = measure(session, session.job, size_bytes, f"{job.description}, {session.job.mpi}", report)
+    write_file(Path(path), found.text(), "--distances")
+    largest, a, b = found.worst
+    if as_json:
+        emit_json(
+            {
+                "distances": path, "ranks": len(found.hosts), "bytes": found.size_bytes, "hosts": list(found.hosts),
+                "typical_spread": found.typical_spread, "largest_spread": largest, "largest_spread_of": [a, b],
+            }
+        )  # fmt: skip
+    else:
+        text = f"palmette map: wrote {path}; {found.sentence()}"
+        lines = textwrap.wrap(
+            text, text_width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        click.echo("\n".join(lines), err=True)
 
 
 def _check_method(method: str) -> None:
@@ -211,8 +282,21 @@ def _seats_of_recorded(
     return _Seats(job, found.pattern, placed, tuple(notes))
 
 
+@dataclass(frozen=True)
+class _File:
+    kind: str
+    path: Path
+
+
 def _by_distance(
-    file: str, form: str | None, matrix_file: str | None, ranks: int | None, size: str, method: str, as_json: bool
+    file: str,
+    form: str | None,
+    matrix_file: str | None,
+    ranks: int | None,
+    size: str,
+    method: str,
+    files: list[_File],
+    as_json: bool,
 ) -> None:
     from palmette.map.by_distance import compare, json_of, line_of
     from palmette.map.matrix import read_matrix
@@ -228,18 +312,44 @@ def _by_distance(
     with Working(f"looking for an order of {len(distances):,} ranks, method {method}"):
         mapped = map_by_distance(distances, pattern, method)
     compared = compare(distances, pattern, mapped)
+    usages = _write_by_hosts(file, mapped.order, files)
     if as_json:
-        emit_json(json_of(pattern, mapped, compared))
+        document = json_of(pattern, mapped, compared)
+        emit_json({**document, "files": {one.kind: str(one.path) for one in files}} if files else document)
         return
     click.echo(" ".join(map(str, mapped.order)))
     # Apart from the order, so that a script can read that alone.
     errors.print(line_of(pattern, mapped, compared), markup=False)
+    for line in usages:
+        click.echo(line, err=True)
 
 
-@dataclass(frozen=True)
-class _File:
-    kind: str
-    path: Path
+def _write_by_hosts(distances: str, order: list[int], files: list[_File]) -> list[str]:
+    """Write the files of launchers for the hosts that a file of distances names; return how they are used."""
+    from palmette.map.measured import hosts_in, job_on
+    from palmette.map.writers import WRITERS
+
+    if not files:
+        return []
+    if any(file.kind == "coordinates" for file in files):
+        raise CliError("--write coordinates needs switches; give --topology or --machine, not --distances")
+    hosts = hosts_in(distances)
+    if len(hosts) != len(order):
+        raise CliError(
+            f"--write needs hosts, and {distances} names those of {len(hosts)} ranks, not of {len(order)}; measure it "
+            "with --measure, or give --topology or --machine"
+        )
+    job, lines = job_on(hosts), []
+    for file in files:
+        write_file(file.path, WRITERS[file.kind].text(job, order), "--write")
+        lines += [f"wrote {file.path}; use it so:", f"  {_usage(file, job.size)}"]
+    return lines
+
+
+def _usage(file: _File, ranks: int) -> str:
+    from palmette.map.writers import WRITERS
+
+    return WRITERS[file.kind].usage.format(file=shlex.quote(str(file.path)), ranks=ranks)
 
 
 def _files_to_write(written: tuple[str, ...]) -> list[_File]:
@@ -281,8 +391,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
         return
     lines = lines_of(job, pattern, placement, before, mapped)
     for file in files:
-        usage = WRITERS[file.kind].usage.format(file=shlex.quote(str(file.path)), ranks=job.size)
-        lines += ["", f"wrote {file.path}; use it so:", f"  {usage}"]
+        lines += ["", f"wrote {file.path}; use it so:", f"  {_usage(file, job.size)}"]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     for note in notes:

@@ -75,6 +75,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     number, long, pointer, text = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p
     longs = ctypes.POINTER(long)
     numbers = ctypes.POINTER(number)
+    doubles = ctypes.POINTER(ctypes.c_double)
     out = ctypes.POINTER(pointer)
     signatures: dict[str, list[Any]] = {
         "composition_create": [number, long, longs, long, handle["Datatype"], out],
@@ -105,6 +106,9 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "sparse_rows": [pointer, longs, longs],
         "sparse_plan": [pointer, number, out],
         "positions": [handle["Comm"], numbers],
+        "comm_split": [handle["Comm"], text, number, pointer, pointer],
+        "reorder": [handle["Comm"], text, doubles, pointer],
+        "distances": [handle["Comm"], long, doubles],
         "bind": [pointer, out, number, out],
         "start": [pointer],
         "test": [pointer, numbers],

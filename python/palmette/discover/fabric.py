@@ -20,6 +20,8 @@ class Device:
     peer_name: str = ""
     ports: int | None = None
     system_guid: int | None = None
+    chassis: int | None = None
+    """The number in the heading of `ibnetdiscover -g` above it."""
     highest_port: int = 0
 
     @property

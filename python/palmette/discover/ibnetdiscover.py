@@ -30,6 +30,7 @@ _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid)\s*=\s*(\S*)")
 _HEADING = re.compile(
     r"(Chassis \d|Non-Chassis Nodes|Spine \d|Line \d|DR path |Slot \d|.*-> (new|known) )", re.IGNORECASE
 )
+_CHASSIS = re.compile(r"Chassis (\d+)")
 _LIST = re.compile(r"(Switch|Ca|Router)\s*:\s*0x[0-9a-fA-F]+ ports \d+")
 _KINDS = {"Switch": SWITCH, "Ca": ADAPTER, "Rt": ROUTER, "switchguid": SWITCH, "caguid": ADAPTER, "rtguid": ROUTER}
 
@@ -51,6 +52,7 @@ class _Parser:
         self.fabric = RawFabric()
         self.current: Device | None = None
         self.system_guid: int | None = None
+        self.chassis: int | None = None
         self.announced: tuple[str, int] | None = None
         self.started = False
         self.before: list[tuple[int, str]] = []
@@ -90,6 +92,8 @@ class _Parser:
         if _HEADING.match(line):
             if line.startswith(("Chassis", "Non-Chassis")):
                 self.dialect = self.dialect or "grouped (-g)"
+                numbered = _CHASSIS.match(line)
+                self.chassis = int(numbered[1]) if numbered is not None else None
             return
         self._unreadable(number, line)
 
@@ -133,6 +137,7 @@ class _Parser:
         self.announced = None
         device = self.fabric.device(_KINDS[header[1]], int(header[4], 16))
         device.ports = int(header[2]) or None
+        device.chassis = self.chassis
         if self.system_guid is not None:
             device.system_guid = self.system_guid
         quoted = _QUOTED.search(header[5] or "")

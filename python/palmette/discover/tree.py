@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from palmette.discover.chassis import CHASSIS, add_chassis
 from palmette.discover.clean import CleanFabric
 from palmette.discover.leaf_groups import home_of, leaf_groups, off_tree_leaves
 from palmette.discover.tiers import Groups, neighbours, tiers
@@ -95,8 +96,9 @@ class _Builder:
         for number in range(1, len(partitions)):
             groups = self._merge(number, groups, partitions[number], ups[number], members[number], above)
         root = self._root(list(groups.values()))
+        add_chassis(root, self.fabric, self.trunks)
         used = {node.level for node in root.walk()}
-        names = [tier_name(number) for number in range(self.top, 1, -1)] + ["cabled", "leaf"]
+        names = [tier_name(number) for number in range(self.top, 1, -1)] + ["cabled", CHASSIS, "leaf"]
         levels = [Level(name) for name in ["island", *names] if name in used]
         return Machine([*levels, Level("node")], root)
 

@@ -96,7 +96,8 @@ def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
         "bruck": {"radix": (None, "4")},
         "neighbor_exchange": {},
         "leaders": {
-            "leaders": levels.leaders, "between": between, "inside": (None, "binomial"), "level": levels.for_leaders,
+            "leaders": levels.leaders, "between": between, "inside": levels.inside("binomial"),
+            "level": levels.for_leaders,
         },
         "linear": {},
         "circulant": {},

@@ -17,10 +17,6 @@ int on_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
     return made_checkable(next::MPI_Comm_split(comm, color, key, made), made);
 }
 
-int on_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
-    return made_checkable(next::MPI_Comm_split_type(comm, type, key, info, made), made);
-}
-
 int on_MPI_Cart_sub(MPI_Comm comm, const int* remains, MPI_Comm* made) {
     return made_checkable(next::MPI_Cart_sub(comm, remains, made), made);
 }

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "palmette/base/error.hpp"
-#include "palmette/base/never_destroyed.hpp"
 #include "palmette/compose/named.hpp"
-#include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/api.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/runtime/composed/composed.hpp"
 #include "palmette/runtime/composed/sparse_sum.hpp"
@@ -21,6 +20,10 @@ using palmette::base::Rank;
 using palmette::compose::Composition;
 using palmette::compose::Lengths;
 using palmette::compose::RankSet;
+using palmette::interpose::failed;
+using palmette::interpose::guarded;
+using palmette::interpose::last_error;
+using palmette::interpose::non_null;
 using palmette::runtime::ComposedPlan;
 using palmette::runtime::ComposedRun;
 
@@ -42,41 +45,6 @@ struct palmette_run {
 };
 
 namespace {
-
-struct ErrorText {
-    std::string error;
-};
-/// What palmette_error returns in this thread.
-std::string& last_error() { return palmette::base::per_thread<ErrorText, palmette_plan>().error; }
-
-int failed(int code, std::string text) {
-    last_error() = std::move(text);
-    return code;
-}
-
-/// No exception leaves a C function.
-template <class Do>
-int guarded(Do what) {
-    // Other operations are progressed meanwhile, and may invoke the program's MPI callbacks.
-    const palmette::interpose::Guard guard;
-    palmette::interpose::api_was_used.store(true, std::memory_order_relaxed);
-    try {
-        last_error().clear();
-        return what();
-    } catch (const palmette::base::Error& error) {
-        return failed(MPI_ERR_ARG, error.what());
-    } catch (const std::bad_alloc&) {
-        return failed(MPI_ERR_NO_MEM, "out of memory");
-    } catch (const std::exception& error) {
-        return failed(MPI_ERR_OTHER, error.what());
-    }
-}
-
-template <class T>
-T& non_null(T* pointer, const char* what) {
-    if (!pointer) fail(what, " is null");
-    return *pointer;
-}
 
 /// From one element to the next.
 std::int64_t extent_of(MPI_Datatype type) {
@@ -126,8 +94,6 @@ std::string complaint_of(const ComposedRun& run) {
 }
 
 }  // namespace
-
-#define PALMETTE_API extern "C" __attribute__((visibility("default")))
 
 PALMETTE_API const char* palmette_error(void) { return last_error().c_str(); }
 
@@ -289,15 +255,6 @@ PALMETTE_API int palmette_sparse_plan(const palmette_sparse* sparse, int back, p
 }
 
 PALMETTE_API void palmette_sparse_free(palmette_sparse* sparse) { delete sparse; }
-
-PALMETTE_API int palmette_positions(MPI_Comm comm, int* positions) {
-    return guarded([&] {
-        const auto& job =
-            palmette::runtime::composing_state(comm, palmette::interpose::settings_from_environment()).job();
-        for (int r = 0; r < job.size(); ++r) *(&non_null(positions, "positions") + r) = job.position_of(Rank{r}).value;
-        return MPI_SUCCESS;
-    });
-}
 
 PALMETTE_API int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes) {
     return guarded([&] {

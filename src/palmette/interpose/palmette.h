@@ -1,4 +1,5 @@
-/* Compositions from C and C++: communication made of multicasts, reductions and fences, factored over the machine.
+/* Compositions from C and C++: communication made of multicasts, reductions and fences, factored over the machine; and
+ * communicators that follow the machine (palmette_comm_split, palmette_reorder).
  *
  *     int64_t count = 1000;
  *     palmette_composition *sum;
@@ -86,9 +87,54 @@ int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_
 /* The plan of the sum from `partial` to `mine`, or back, on the buffers 0 and 1: `partial` and `mine`. */
 int palmette_sparse_plan(const palmette_sparse* sparse, int back, palmette_plan** out);
 void palmette_sparse_free(palmette_sparse* sparse);
-/* The ranks' positions in topology order: ranks with near positions are near. `positions` has one for each rank.
- * Collective. */
+/* Communicators that follow the machine. Collective over `comm`, an intra-communicator, of which all ranks pass the
+ * same arguments, but for `key` and what only rank 0 needs; what is made belongs to the caller, who frees it by
+ * MPI_Comm_free. From Fortran: palmette.f90. Where one rank's arguments are wrong all ranks get MPI_ERR_ARG, and
+ * palmette_error() says what to do. The machine is that of the topology file (PALMETTE_TOPOLOGY); without one, hosts
+ * and what is inside of them are known. */
+
+/* The ranks' positions in topology order: ranks with near positions are near. `positions` has one for each rank. */
 int palmette_positions(MPI_Comm comm, int* positions);
+/* Splits `comm` by a level of the machine, as topology.json names it: "spine", "chassis", "leaf", "node", "socket",
+ * "core". "switch" and "leaf" also mean the innermost level outside of hosts, "host" means "node", where no level has
+ * that name. A level whose only group holds all ranks gives a copy of `comm`; where ranks aren't bound to cores, the
+ * levels inside of a host hold all of its ranks.
+ *
+ *     MPI_Comm rack, leaders;
+ *     palmette_comm_split(MPI_COMM_WORLD, "leaf", 0, &rack, &leaders);
+ *     MPI_Reduce(&mine, &of_rack, 1, MPI_DOUBLE, MPI_SUM, 0, rack);
+ *     if (leaders != MPI_COMM_NULL) MPI_Allreduce(MPI_IN_PLACE, &of_rack, 1, MPI_DOUBLE, MPI_SUM, leaders);
+ *
+ * `group`: this rank's group, in the order of `key`, then of ranks. `leaders`: rank 0 of each group, whose rank r leads
+ * group r in topology order; MPI_COMM_NULL on other ranks; NULL where they aren't wanted, on all ranks or on none.
+ * MPI_ERR_ARG: the machine has no such level (the error lists those that it has), or the level differs between ranks.
+ * Cost: one or two MPI_Comm_split.
+ * Under `palmette run`, MPI_Comm_split_type with MPI_COMM_TYPE_HW_GUIDED and mpi_hw_resource_type=leaf does the same
+ * for levels outside of hosts and for "node". */
+int palmette_comm_split(MPI_Comm comm, const char* level, int key, MPI_Comm* group, MPI_Comm* leaders);
+/* The processes of `comm` in an order that suits a pattern of messages; rank 0 stays rank 0. `order`:
+ *
+ *     greedy              each rank the nearest to the one before that is left
+ *     ring                the slowest of the edges from rank r to r + 1, the closing one too, as fast as can be found
+ *     recursive_doubling  pairs at long distances in rank, whose messages are longest, first
+ *     binomial_gather     a binomial tree to rank 0, its heaviest edges first
+ *     binomial_bcast      a binomial tree from rank 0, its edges in the order of their use
+ *
+ * `distances`: at rank 0 the size of `comm` squared, row by row, from rank i to rank j, in any unit; finite, not
+ * negative, the larger of both directions counts; NULL there: by the topology. Not looked at on other ranks. By
+ * distances rank 0 takes time that grows with the square of ranks, for "ring" up to some seconds. MPI_ERR_ARG: an
+ * unknown order, or a bad matrix.
+ *
+ *     double* seconds = rank == 0 ? malloc(size * size * sizeof *seconds) : NULL;
+ *     palmette_distances(MPI_COMM_WORLD, 65536, seconds);
+ *     palmette_reorder(MPI_COMM_WORLD, "ring", seconds, &ring);
+ */
+int palmette_reorder(MPI_Comm comm, const char* order, const double* distances, MPI_Comm* reordered);
+/* Measures how far ranks are from each other: seconds of half a round trip of `bytes` (0 to 2^31 - 1), the median of
+ * 20, for each pair of ranks. `seconds`: at rank 0 the size of `comm` squared, row by row, symmetric, with zeros on the
+ * diagonal; not looked at on other ranks. As many rounds as ranks, in each of which disjoint pairs measure at once, so
+ * that times include what pairs take from each other. */
+int palmette_distances(MPI_Comm comm, int64_t bytes, double* seconds);
 
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
 int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);

@@ -223,4 +223,40 @@ class SparseSum {
     std::int64_t blocks_ = 0, known_blocks_ = 0, coarsen_ = 1;
 };
 
+/// See palmette_comm_split: the caller frees both; `leaders` is MPI_COMM_NULL on ranks that lead no group.
+struct Split {
+    MPI_Comm group = MPI_COMM_NULL, leaders = MPI_COMM_NULL;
+};
+/// Collective. Throws Error on all ranks if it fails on one of them.
+inline Split comm_split(MPI_Comm comm, const std::string& level, int key = 0) {
+    Split made;
+    check(palmette_comm_split(comm, level.c_str(), key, &made.group, &made.leaders));
+    return made;
+}
+
+/// See palmette_reorder: by `distances` of rank 0, or, where they are empty there, by the topology. Collective, as all
+/// of these. Throws Error on all ranks if it fails on one of them.
+inline MPI_Comm reorder(MPI_Comm comm, const std::string& order, const std::vector<double>& distances = {}) {
+    int rank = 0, size = 0;
+    check(MPI_Comm_rank(comm, &rank));
+    check(MPI_Comm_size(comm, &size));
+    // What is too short is found wrong, and not read: the other ranks learn of it.
+    std::vector<double> whole(distances);
+    if (!whole.empty()) whole.resize(static_cast<std::size_t>(size) * static_cast<std::size_t>(size), -1.0);
+    MPI_Comm made = MPI_COMM_NULL;
+    check(palmette_reorder(comm, order.c_str(), rank == 0 && !whole.empty() ? whole.data() : nullptr, &made));
+    return made;
+}
+
+/// See palmette_distances: the matrix at rank 0, empty elsewhere.
+inline std::vector<double> distances(MPI_Comm comm, std::int64_t bytes) {
+    int rank = 0, size = 0;
+    check(MPI_Comm_rank(comm, &rank));
+    check(MPI_Comm_size(comm, &size));
+    const auto ranks = static_cast<std::size_t>(size);
+    std::vector<double> seconds(rank == 0 ? ranks * ranks : 0);
+    check(palmette_distances(comm, bytes, rank == 0 ? seconds.data() : nullptr));
+    return seconds;
+}
+
 }  // namespace palmette

@@ -2,6 +2,7 @@
 #include "palmette/interpose/checkable.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/reorder/grid_purpose.hpp"
+#include "palmette/runtime/reorder/level_groups.hpp"
 #include "palmette/runtime/reorder/reorder.hpp"
 
 namespace palmette::interpose {
@@ -22,6 +23,17 @@ static int dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
 
 int on_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
     return made_checkable(dup_with_info(comm, info, made), made);
+}
+
+static int split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code = runtime::split_by_resource(comm, type, key, info, made)) return *code;
+    }
+    return next::MPI_Comm_split_type(comm, type, key, info, made);
+}
+
+int on_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+    return made_checkable(split_type(comm, type, key, info, made), made);
 }
 
 static int create_cart(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,

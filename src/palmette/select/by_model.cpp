@@ -51,6 +51,11 @@ bool serves(const topology::Job& job, const plan::Request& request, const Spec& 
     const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
     // Without shared memory it would send messages instead, which another candidate does by its name.
     if (!request.shared_memory && collectives::uses_node_memory(row, spec)) return false;
+    // More leaders than ranks would be the same plan again.
+    const std::string_view leaders = spec.find("leaders").value_or("1");
+    if (leaders != "all" && spec.integer("leaders", 1) > std::max(job.nodes().groups.largest(), 1) &&
+        !spec.find("level"))
+        return false;
     return !row.refuse(job, request, spec);
 }
 

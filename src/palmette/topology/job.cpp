@@ -45,6 +45,8 @@ void Job::set_order(const std::vector<std::int32_t>& rank_at) {
 }
 
 void Job::drop_empty_levels() {
+    if (machine_levels_.empty())
+        for (const JobLevel& level : levels_) machine_levels_.push_back(level.name);
     bool inside = false;
     bool dropped = false;
     std::vector<JobLevel> kept;
@@ -197,6 +199,7 @@ Job Job::flat(std::int32_t ranks) {
     Job job;
     job.rank_at_ = job.position_of_ = Permutation::identity(ranks);
     job.levels_.push_back({std::string(node_level), Partition::even(ranks, 1), {}, {}, {}, {}, 0});
+    job.machine_levels_.emplace_back(node_level);
     return job;
 }
 
@@ -235,6 +238,20 @@ std::optional<std::size_t> Job::find_level(std::string_view name) const {
     return std::nullopt;
 }
 
+std::optional<Partition> Job::groups_named(std::string_view name) const {
+    const auto named = [this](std::string_view one) {
+        return std::find(machine_levels_.begin(), machine_levels_.end(), one);
+    };
+    const auto node = named(node_level);
+    auto level = named(name);
+    if (level == machine_levels_.end() && name == "host") level = node;
+    if (level == machine_levels_.end() && (name == "switch" || name == "leaf") && node != machine_levels_.begin())
+        level = node - 1;
+    if (level == machine_levels_.end()) return std::nullopt;
+    if (const auto kept = find_level(*level)) return levels_[*kept].groups;
+    return Partition::even(size(), level < node ? std::max(size(), 1) : 1);
+}
+
 std::int32_t Job::group_at(std::size_t level, Position position) const {
     if (position.value < size()) return levels_[level].groups.group_of(position.value);
     const JobAggregator& one = aggregators_[static_cast<std::size_t>(position.value - size())];
@@ -258,6 +275,7 @@ Job Job::restricted_to(const std::vector<Rank>& ranks) const {
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return position(a) < position(b); });
     Job job;
     job.set_order(order);
+    job.machine_levels_ = machine_levels_;
     job.inside_ = inside_;
     job.memory_ = memory_;
     for (const JobAggregator& one : aggregators_)

@@ -105,6 +105,12 @@ class Job {
     const std::vector<JobLevel>& levels() const { return levels_; }
     /// Index of a level, or nothing when this job doesn't have it.
     std::optional<std::size_t> find_level(std::string_view name) const;
+    /// Names of the machine's levels, outermost first, those too that tell no ranks of this job apart.
+    const std::vector<std::string>& machine_levels() const { return machine_levels_; }
+    /// The groups of a level of the machine. One outside of hosts that this job doesn't have holds all ranks in one
+    /// group, one inside of them each rank alone. `switch` and `leaf` are the innermost level outside of hosts, `host`
+    /// is `node`, where no level has that name. Nothing where the machine has no such level.
+    std::optional<Partition> groups_named(std::string_view name) const;
     /// Positions on each host.
     const JobLevel& nodes() const;
     /// Costs of messages between ranks that no level of this job tells apart.
@@ -135,6 +141,7 @@ class Job {
     Permutation rank_at_;
     Permutation position_of_;
     std::vector<JobLevel> levels_;
+    std::vector<std::string> machine_levels_;
     std::vector<JobAggregator> aggregators_;
     LevelCosts inside_;
     MemoryCosts memory_;

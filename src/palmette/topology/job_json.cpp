@@ -173,6 +173,11 @@ Json Job::to_json() const {
     Json levels = Json::array();
     for (const JobLevel& level : levels_) levels.push(level_json(level));
     out.set("levels", std::move(levels));
+    if (machine_levels_.size() > levels_.size()) {
+        Json names = Json::array();
+        for (const std::string& name : machine_levels_) names.push(name);
+        out.set("machine_levels", std::move(names));
+    }
     if (!aggregators_.empty()) {
         Json aggregators = Json::array();
         for (const JobAggregator& one : aggregators_) aggregators.push(aggregator_json(one));
@@ -197,6 +202,11 @@ Job Job::from_json(const Json& json) {
     job.rank_at_ = read_runs(member(json, "rank_at"), size, "job.rank_at");
     job.position_of_ = read_runs(member(json, "position_of"), size, "job.position_of");
     for (const Json& level : member(json, "levels").items("job.levels")) job.levels_.push_back(read_level(level, size));
+    if (const Json* names = json.find("machine_levels"))
+        for (const Json& name : names->items("job.machine_levels"))
+            job.machine_levels_.push_back(name.string("job.machine_levels"));
+    else
+        for (const JobLevel& level : job.levels_) job.machine_levels_.push_back(level.name);
     if (const Json* aggregators = json.find("aggregators"))
         for (const Json& one : aggregators->items("job.aggregators"))
             job.aggregators_.push_back(read_aggregator(one, job.levels_));

@@ -1,6 +1,7 @@
 /* A request of the dialogue: one line that names an experiment, its parameters and the pairs of ranks.
  *
  *     pingpong BYTES TRIPS A:B...       half of a round trip; all pairs concurrently
+ *     quartiles BYTES TRIPS A:B...      the same: lower quartile, median and upper quartile of each pair
  *     star BYTES TRIPS A:B A:C...       the same, of one rank with others in turn: minimum, lower quartile and
  *                                       median of each
  *     overhead BYTES COUNT WAIT A:B...  time in a send, and in the receive of a message that arrived WAIT seconds ago
@@ -36,8 +37,8 @@ struct kind {
     int numbers;
 };
 
-static const struct kind kinds[] = {{"pingpong", 2}, {"star", 2},   {"overhead", 3}, {"burst", 3},
-                                    {"stream", 3},   {"memory", 2}, {"end", 0}};
+static const struct kind kinds[] = {{"pingpong", 2}, {"quartiles", 2}, {"star", 2},   {"overhead", 3},
+                                    {"burst", 3},    {"stream", 3},    {"memory", 2}, {"end", 0}};
 
 /* Whether a rank is part of two pairs, or its own partner in an experiment that needs two ranks: both would deadlock.
  */

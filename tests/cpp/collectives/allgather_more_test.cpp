@@ -130,6 +130,42 @@ TEST(AllgatherLocalityBruck, moves_nothing_inside_a_node_by_messages_where_memor
     EXPECT_EQ(made.pulled_bytes + made.bytes, 16 * 15);
 }
 
+TEST(AllgatherLeaders, read_each_block_once_where_it_lies_where_memory_is_shared) {
+    for (const std::string& placement : test::placements())
+        for (const char* const leaders : {"1", "2", "3", "7"}) {
+            const Job job = job_on("3leaf:3+3+2node:4core", placement);
+            const std::string spec = base::cat("leaders:between=bruck,leaders=", leaders);
+            const PlanCount made = allgather(job, base::cat(spec, ",inside=shared"), true);
+            EXPECT_EQ(made.messages, level(made, "node").messages) << spec << ' ' << placement;
+            // A leader gets from other nodes what it exchanges; all else is read, own blocks from their owners.
+            EXPECT_EQ(made.pulled_bytes + made.bytes, std::int64_t{job.size()} * (job.size() - 1)) << spec;
+            EXPECT_EQ(made.bytes, level(allgather(job, spec), "node").bytes) << spec;
+        }
+}
+
+TEST(AllgatherLeaders, expose_nothing_twice_that_peers_can_read) {
+    const Job job = job_on("4node:4core", "block");
+    Request request{Collective::allgather, Rank{0}, 1};
+    request.shared_memory = true;
+    const Plan made = make_plan(job, request, Spec::parse("leaders:leaders=2,inside=shared"));
+    for (const plan::Program& program : made.programs) {
+        std::int64_t exposed = 0;
+        for (const plan::Step& step : program.steps)
+            if (step.kind == StepKind::expose)
+                for (const plan::Region& region : program.regions_of(step)) exposed += region.blocks.count;
+        // Its own block; of leaders, half of what other nodes have.
+        EXPECT_EQ(exposed, program.rank.value % 2 == 0 ? 1 + 3 * 2 : 1) << program.rank;
+    }
+}
+
+TEST(AllgatherLeaders, send_messages_inside_where_a_leader_would_expose_too_many_pieces) {
+    const Job job = job_on("70node:2core", "block");
+    const PlanCount many = allgather(job, "leaders:inside=shared", true);
+    EXPECT_EQ(many.pulled_bytes, 0);
+    EXPECT_EQ(many.messages, allgather(job, "leaders").messages);
+    EXPECT_GT(allgather(job, "leaders:between=bruck,inside=shared", true).pulled_bytes, 0);
+}
+
 TEST(AllgatherByTopology, crosses_the_top_with_one_message_a_pair_of_leaves_and_brings_every_block_once) {
     for (const std::string& placement : test::placements()) {
         const Job job = job_on("3leaf:3+3+2node:2core", placement);

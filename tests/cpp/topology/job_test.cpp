@@ -221,6 +221,27 @@ TEST(Job, a_communicator_holds_its_part_in_topology_order) {
     EXPECT_THAT(level_names(world.restricted_to({{3}})), ElementsAre("node"));
 }
 
+TEST(Job, has_groups_of_all_levels_of_the_machine_also_of_those_that_tell_nothing) {
+    const auto counts = [](const Job& job) {
+        std::vector<std::int32_t> out;
+        for (const char* name : {"spine", "leaf", "node", "core"}) out.push_back(job.groups_named(name)->count());
+        return out;
+    };
+    const Job job = job_on("2spine:2leaf:2node:2core", "block");
+    EXPECT_THAT(counts(job), ElementsAre(2, 4, 8, 16));
+    EXPECT_EQ(job.groups_named("switch"), job.groups_named("leaf"));
+    EXPECT_EQ(job.groups_named("host"), job.groups_named("node"));
+    EXPECT_EQ(job.groups_named("socket"), std::nullopt);
+    // Two cores of one node: the job has the level `node` alone.
+    const Job part = job.restricted_to({Rank{3}, Rank{2}});
+    EXPECT_THAT(level_names(part), ElementsAre("node"));
+    EXPECT_THAT(counts(part), ElementsAre(1, 1, 1, 2));
+    EXPECT_THAT(counts(Job::from_json(part.to_json())), ElementsAre(1, 1, 1, 2));
+    EXPECT_THAT(counts(part.restricted_to({Rank{0}})), ElementsAre(1, 1, 1, 1));
+    EXPECT_EQ(Job::flat(3).groups_named("node")->count(), 3);
+    EXPECT_EQ(Job::flat(3).groups_named("leaf"), std::nullopt);
+}
+
 TEST(Job, needs_a_rank) {
     EXPECT_EQ(error_of([] { Job(Machine::synthetic("1node"), {}); }), "a job needs at least one rank");
 }

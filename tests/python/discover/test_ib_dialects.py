@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from discover.listing import discover_text, ibdiagnet, left_out, tree_of, two_leaves, up
+from discover.listing import Listing, discover_text, ibdiagnet, left_out, tree_of, two_leaves, up
+from palmette import _core
 from palmette.discover.ib_source import discover_ibnetdiscover
+from palmette.topology.model import Topology
 
 FIXTURES = Path(__file__).resolve().parents[2] / "data" / "fabrics"
 
@@ -45,6 +48,68 @@ def test_chassis_headings_and_external_ports_make_no_level(tmp_path: Path) -> No
     found = discover_text(tmp_path, grouped)
     assert found.machine == discover_text(tmp_path, two_leaves().text()).machine
     assert not found.warnings
+
+
+def directors(*, spines: bool, across: bool = True) -> tuple[Listing, str]:
+    """Two directors of three line boards with hosts, and two rack switches; and the listing with headings.
+
+    Line boards of a director are connected by its own spine boards, or by switches outside of it.
+    """
+    fabric = Listing()
+    boards: dict[int, list[str]] = {1: [], 2: []}
+    for chassis, own in boards.items():
+        own += [f"c{chassis}line{line}" for line in range(1, 4)]
+        own += [f"c{chassis}spine1"] if spines else []
+        for board in own:
+            fabric.switch(board, ports=36)
+    for switch in ("rack1", "rack2", "core1"):
+        fabric.switch(switch)
+    for chassis in boards:
+        for line in range(1, 4):
+            for host in range(2):
+                fabric.host(f"n{chassis}{line}{host}", f"c{chassis}line{line}")
+            if spines:
+                fabric.cable(f"c{chassis}line{line}", f"c{chassis}spine1", count=2)
+            # Boards go to the core themselves, so that switches up to their tier don't make a group of them.
+            fabric.cable(f"c{chassis}line{line}", "core1")
+    for rack in ("rack1", "rack2"):
+        for host in range(2):
+            fabric.host(f"{rack}n{host}", rack)
+        fabric.cable(rack, "core1", count=2)
+    if spines and across:
+        fabric.cable("c1spine1", "c2spine1")
+    records = {key: fabric.record(key) for key in fabric.devices}
+    parts = [f"Chassis {c} (guid 0x{c:x})\n\n" + "\n".join(records.pop(board) for board in boards[c]) for c in boards]
+    return fabric, "\n".join([*parts, "Non-Chassis Nodes\n", *records.values()])
+
+
+def test_a_chassis_whose_boards_connect_several_leaves_is_a_level(tmp_path: Path) -> None:
+    fabric, grouped = directors(spines=True)
+    plain, found = discover_text(tmp_path, fabric.text()), discover_text(tmp_path, grouped)
+    assert plain.machine is not None and found.machine is not None
+    assert "chassis" not in [level.name for level in plain.machine.levels]
+    names = [level.name for level in found.machine.levels]
+    assert names[-3:] == ["chassis", "leaf", "node"]
+    chassis = [node for node in found.machine.tree.walk() if node.level == "chassis"]
+    assert [sorted(host.name for host in node.hosts()) for node in chassis] == [
+        sorted(f"n{c}{line}{host}" for line in range(1, 4) for host in range(2)) for c in (1, 2)
+    ]
+    # Three cables of boards to the core, and one between the spine boards, of EDR.
+    assert [node.up_bytes_per_s for node in chassis] == [4 * 12.5e9, 4 * 12.5e9]
+    assert sorted(h.name for h in found.machine.tree.hosts()) == sorted(h.name for h in plain.machine.tree.hosts())
+    assert sum(len(node.switches) for node in chassis) == 2, "the spine boards"
+    _core.Machine.from_json(json.dumps(Topology("x", found.machine).to_json()))
+
+
+def test_boards_that_only_meet_outside_of_their_chassis_are_no_level(tmp_path: Path) -> None:
+    fabric, grouped = directors(spines=False)
+    assert discover_text(tmp_path, grouped).machine == discover_text(tmp_path, fabric.text()).machine
+
+
+def test_headings_over_single_switches_are_no_level(tmp_path: Path) -> None:
+    fabric, _ = directors(spines=True)
+    headed = "\n".join(f"Chassis {n} (guid 0x{n:x})\n\n{fabric.record(key)}" for n, key in enumerate(fabric.devices))
+    assert discover_text(tmp_path, headed).machine == discover_text(tmp_path, fabric.text()).machine
 
 
 @pytest.mark.parametrize("seed", range(6))

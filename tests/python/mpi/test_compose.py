@@ -48,7 +48,11 @@ def test_python_runs_them_on_arrays_with_mpi4pys_communicators(mpi: Mpi, ranks: 
 
 
 @pytest.mark.parametrize(
-    "file", [PROGRAM.with_name("linked.c"), PROGRAM.with_name("linked.cpp"), ROOT / "examples/compose/allreduce.c"],
+    "file",
+    [
+        PROGRAM.with_name("linked.c"), PROGRAM.with_name("linked.cpp"), PROGRAM.with_name("groups.c"),
+        ROOT / "examples/compose/allreduce.c",
+    ],
     ids=lambda file: file.name,
 )  # fmt: skip
 def test_programs_may_be_linked_with_what_the_package_brings(

@@ -5,6 +5,9 @@
 //       1 → 0    3 → 2   |   5 → 4    7 → 6      gather to the leader of one's part of the group
 //       0 ═══════ 4      and      2 ═══════ 6    rail 0 and rail 1: leaders of the same number, group by group
 //       0 → 1 2 3, 2 → 0 1 3 | 4 → 5 6 7, ...    each leader forwards blocks as they arrive
+//
+//   With inside=shared every rank exposes its own block, which all of its node read there, and a leader exposes only
+//   what arrives from other nodes: no block passes through a leader that its readers can get where it lies.
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
@@ -31,7 +34,8 @@ class Leaders {
           layout_(layout_of(spec)),
           leaders_(spec.integer("leaders", 1)),
           pattern_(Pattern::parse(spec.find("between").value_or("ring"))),
-          inside_(TreeShape::parse(spec.find("inside").value_or("linear"))),
+          shared_(spec.find("inside") == "shared"),
+          inside_(TreeShape::parse(shared_ ? "linear" : spec.find("inside").value_or("linear"))),
           level_(level_of(job, spec)) {}
 
     static Layout layout_of(const Spec& spec) {
@@ -76,8 +80,10 @@ class Leaders {
         return pattern_.refuse(n * leaders_);
     }
 
-    Program make(Rank rank) const {
+    Program make(Rank rank, const Request& request) const {
         const std::int64_t me = job_.position_of(rank).value;
+        if (shared_ && request.shared_memory && shares(groups().group_of(static_cast<std::int32_t>(me))))
+            return make_shared(rank);
         plan::ProgramBuilder builder(rank, plan::BlockOrder::topology);
         builder.stage("copy own block");
         const StepId own = builder.copy(Buffer::send, Buffer::recv, Blocks(me, 1), {});
@@ -233,20 +239,111 @@ class Leaders {
         hand_out(builder, near, tag, blocks, after);
     }
 
+    /// With rails every leader hands out to the whole group; otherwise every leader gets all blocks, and hands out to
+    /// its part.
+    Interval receivers(std::int32_t g, std::int32_t rail) const {
+        return layout_ == Layout::rails ? group(g) : part(g, rail);
+    }
+    Schedule schedule_of(std::int32_t g, std::int32_t rail) const {
+        return pattern_.schedule(participants(), participant_of(g, rail), outer_levels());
+    }
+    /// What a leader exposes, in the order of arrival.
+    std::vector<Interval> arrivals_of(std::int32_t g, std::int32_t rail) const {
+        std::vector<Interval> out;
+        for (const Exchange& exchange : schedule_of(g, rail)) {
+            if (exchange.send) continue;
+            const Blocks blocks = blocks_of(exchange.range, rail);
+            out.insert(out.end(), blocks.intervals().begin(), blocks.intervals().end());
+        }
+        return out;
+    }
+    /// Whether a group lies in a node, and no rank of it exposes more pieces than it has tags: the same for all of its
+    /// ranks.
+    bool shares(std::int32_t g) const {
+        if (level_ < *job_.find_level("node")) return false;
+        std::size_t most = 0;
+        std::size_t of_first = 0;  // leads the empty parts, too
+        for (std::int32_t rail = 0; rail < leaders_; ++rail) {
+            const std::size_t pieces = arrivals_of(g, rail).size();
+            if (leader(g, rail) == groups().first(g)) of_first += pieces;
+            most = std::max({most, pieces, of_first});
+        }
+        return 1 + most <= static_cast<std::size_t>(plan::most_expose_tags);
+    }
+
+    Program make_shared(Rank rank) const {
+        const std::int64_t me = job_.position_of(rank).value;
+        const std::int32_t g = groups().group_of(static_cast<std::int32_t>(me));
+        const std::int32_t my_rail = rail_of(g, me);
+        const Interval near = receivers(g, my_rail);
+        const auto others = static_cast<std::size_t>(near.count - 1);
+        plan::ProgramBuilder builder(rank, plan::BlockOrder::topology);
+        builder.stage("copy own block");
+        std::vector<StepId> complete{builder.copy(Buffer::send, Buffer::recv, Blocks(me, 1), {})};
+        builder.stage("share own block");
+        if (others > 0) builder.expose(0, Buffer::send, {me, 1}, others, {});
+        const Interval mine = part(g, my_rail);
+        for (std::int64_t i = 1; i < near.count; ++i) {
+            const std::int64_t other = near.first + (me - near.first + i) % near.count;
+            const StepId pulled = builder.pull(at(other), 0, {other, 1}, Buffer::recv, Blocks(other, 1), {});
+            if (mine.first <= other && other < mine.end()) complete.push_back(pulled);
+        }
+        std::int32_t tag_of_first = 1;
+        for (std::int32_t rail = 0; rail < leaders_; ++rail) {
+            if (layout_ != Layout::rails && rail != my_rail) continue;
+            std::int32_t own_tag = 1;
+            std::int32_t& tag = leader(g, rail) == groups().first(g) ? tag_of_first : own_tag;
+            if (leader(g, rail) == me)
+                lead_shared(builder, g, rail, complete, others, tag);
+            else
+                follow_shared(builder, me, g, rail, tag);
+        }
+        return builder.finish();
+    }
+    void lead_shared(plan::ProgramBuilder& builder, std::int32_t g, std::int32_t rail,
+                     const std::vector<StepId>& complete, std::size_t readers, std::int32_t& tag) const {
+        builder.stage("between leaders");
+        const std::int32_t n = participants();
+        Exchanger exchanger(
+            builder,
+            [&](std::int32_t i) {
+                const auto [other, r] = group_and_rail(i, rail);
+                return at(leader(other, r));
+            },
+            [&](Range range) { return blocks_of(range, rail); }, n, participant_of(g, rail), complete,
+            layout_ == Layout::rails ? rail * (n + 1) : 0);
+        exchanger.run(schedule_of(g, rail));
+        builder.stage("distribute");
+        for (const Exchanger::Arrival& arrival : exchanger.arrivals())
+            for (const Interval& interval : arrival.blocks.intervals())
+                if (readers > 0) builder.expose(tag++, Buffer::recv, interval, readers, {arrival.step});
+    }
+    void follow_shared(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail,
+                       std::int32_t& tag) const {
+        builder.stage("distribute");
+        for (const Interval& interval : arrivals_of(g, rail))
+            builder.pull(at(leader(g, rail)), tag++, interval, Buffer::recv,
+                         Blocks(interval.first, interval.count).without(me), {});
+    }
+
     const Job& job_;
     Layout layout_;
     std::int32_t leaders_;
     Pattern pattern_;
+    bool shared_;
     TreeShape inside_;
     std::size_t level_;
 };
 
 std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
-    check_keys(spec, {"leaders", "between", "inside", "layout", "level"});
+    check_keys(spec, {"leaders", "between", "inside", "layout", "level", "single"});
+    check_single_copy(spec);
     return Leaders(job, spec).refuse();
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { return Leaders(job, spec).make(rank); }
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return Leaders(job, spec).make(rank, request);
+}
 
 }  // namespace
 
@@ -261,23 +358,33 @@ const Algorithm allgather_leaders{
         "docs/decisions/0004",
     .keys =
         "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
-        "inside=linear|binomial|k_nomial.K (linear), layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
+        "inside=linear|binomial|k_nomial.K|shared (linear), layout=rails|rail_major|node_major (rails), level=LEVEL "
+        "(node), single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .preconditions =
         "the pattern between leaders must support their number; rail_major and node_major need as many ranks as "
-        "leaders in every group",
+        "leaders in every group; inside=shared reads memory where groups lie in nodes and a rank exposes at most 64 "
+        "pieces, and sends messages otherwise",
     .relays = true,
     .refuse = refuse,
     .make = make,
+    .node_memory = NodeMemory::where_asked,
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
-        "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear",
+        "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear "
+        "leaders:between=bruck,inside=shared leaders:leaders=2,between=bruck,inside=shared "
+        "leaders:leaders=3,between=bruck,inside=shared leaders:leaders=4,between=bruck,inside=shared "
+        "leaders:leaders=6,between=bruck,inside=shared leaders:leaders=8,between=bruck,inside=shared "
+        "leaders:leaders=16,between=bruck,inside=shared leaders:inside=shared leaders:leaders=4,inside=shared",
     .samples =
         "leaders leaders:leaders=2,between=bruck leaders:leaders=3,between=ring,inside=binomial "
         "leaders:leaders=2,between=recursive_doubling,layout=rail_major "
         "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial "
         "leaders:between=neighbor_exchange,inside=k_nomial.3 leaders:level=leaf,between=ring "
         "leaders:level=leaf,leaders=2,between=bruck,inside=binomial leaders:level=leaf,between=all "
-        "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial",
+        "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial leaders:inside=shared "
+        "leaders:leaders=3,between=bruck,inside=shared leaders:leaders=2,inside=shared,layout=rail_major,single=64 "
+        "leaders:leaders=2,between=recursive_doubling,inside=shared leaders:leaders=2,level=leaf,inside=shared "
+        "leaders:leaders=2,between=circulant,inside=shared,layout=node_major leaders:leaders=4,inside=shared,single=1",
 };
 
 }  // namespace palmette::collectives

@@ -164,7 +164,7 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         return total;
     }
     if (name != "leaders" || any_of(input, {"level", "layout"})) return std::nullopt;
-    const std::string_view inside = input.spec.find("inside").value_or("linear");
+    std::string_view inside = input.spec.find("inside").value_or("linear");
     const bool all_lead = input.spec.find("leaders") == "all";
     if (all_lead && input.combines && inside == "shared") {
         // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
@@ -178,6 +178,28 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     if (all_lead) return std::nullopt;
     const double many = std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
     if (many > 1 && input.combines) return std::nullopt;
+    if (inside == "shared" && !input.combines) {
+        const std::string_view between = input.spec.find("between").value_or("ring");
+        const auto exchange =
+            nodes > 1 ? estimate_block_exchange(input, between, m * group, group) : std::optional<double>(0.0);
+        if (!exchange) return std::nullopt;
+        if (input.shares) {
+            // Every rank exposes its block and reads the others'; a leader exposes its share of what arrives, and all
+            // read all of it.
+            const auto shared_out = [&](double exposed, double read, double pieces) {
+                if (group <= 1) return 0.0;
+                return tiers.intra_node().latency_s + tiers.copy_s(exposed) +
+                       std::max(pieces * assumed::cache_miss_s + tiers.copy_s(read), tiers.memory_s(group * read));
+            };
+            const bool at_once = between == "ring";
+            const double arrivals = at_once ? nodes - 1 : std::ceil(std::log2(std::max(2.0, nodes)));
+            const double others = m * (p - group);
+            const double out = nodes > 1 ? shared_out(others / many, others, many * arrivals) : 0.0;
+            return shared_out(m, (group - 1) * m, group - 1) +
+                   (at_once ? std::max(*exchange, out) + out / nodes : *exchange + out);
+        }
+        inside = "linear";
+    }
     if (many > 1) {
         // Each leader collects the blocks of its share of the members, exchanges them with the leaders of its lane, and
         // forwards all that arrives.

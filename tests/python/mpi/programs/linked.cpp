@@ -1,6 +1,7 @@
-// A program that is linked with palmette: each rank's block to the next one, by hand, and an allreduce by name. Rank 0
-// prints `right`.
+// A program that is linked with palmette: each rank's block to the next one, by hand, an allreduce by name, and
+// communicators that follow the machine. Rank 0 prints `right`.
 #include <cstdio>
+#include <cstdlib>
 #include <palmette.hpp>
 #include <string>
 #include <vector>
@@ -50,6 +51,34 @@ int main(int argc, char** argv) {
             ++wrong;
         } catch (const palmette::Error& error) {
             wrong += std::string(error.what()).find("star") == std::string::npos || error.code() == MPI_SUCCESS;
+        }
+    }
+    {
+        int number = -1, members = 0;
+        palmette::Split host = palmette::comm_split(MPI_COMM_WORLD, "host", -rank);
+        MPI_Comm_rank(host.group, &number);
+        MPI_Comm_size(host.group, &members);
+        wrong += members != ranks || number != ranks - 1 - rank;
+        wrong += (host.leaders != MPI_COMM_NULL) != (number == 0);
+        if (host.leaders != MPI_COMM_NULL) MPI_Comm_free(&host.leaders);
+        MPI_Comm_free(&host.group);
+        // On a line, in the order 0, ranks - 1, ..., 1.
+        std::vector<double> far;
+        for (int a = 0; a < ranks; ++a)
+            for (int b = 0; b < ranks; ++b) far.push_back(std::abs((ranks - a) % ranks - (ranks - b) % ranks));
+        MPI_Comm greedy = palmette::reorder(MPI_COMM_WORLD, "greedy", rank == 0 ? far : std::vector<double>());
+        MPI_Comm_rank(greedy, &number);
+        wrong += number != (ranks - rank) % ranks;
+        MPI_Comm_free(&greedy);
+        const std::vector<double> seconds = palmette::distances(MPI_COMM_WORLD, 100);
+        wrong += seconds.size() != (rank == 0 ? far.size() : 0);
+        MPI_Comm ring = palmette::reorder(MPI_COMM_WORLD, "ring", seconds);
+        MPI_Comm_free(&ring);
+        try {
+            palmette::reorder(MPI_COMM_WORLD, "ring", std::vector<double>(2, 1.0));
+            ++wrong;
+        } catch (const palmette::Error& error) {
+            wrong += error.code() != MPI_ERR_ARG;
         }
     }
     int all = 0;
