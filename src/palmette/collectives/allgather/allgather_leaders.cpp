@@ -167,6 +167,9 @@ class Leaders {
         }
         return blocks;
     }
+    Blocks blocks_in(Range range, std::int32_t rail) const {
+        return blocks_of_range(range, participants(), [&](Range part) { return blocks_of(part, rail); });
+    }
     /// Outer levels at which a ring between groups closes.
     std::vector<topology::Partition> outer_levels() const {
         return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
@@ -210,7 +213,7 @@ class Leaders {
         builder.stage("distribute");
         take_and_hand_out(builder, near, tag, own_part, me, gathered.all);
         for (const Exchange& exchange : schedule)
-            if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty())
+            if (const Blocks blocks = blocks_in(exchange.range, rail); !exchange.send && !blocks.empty())
                 take_and_hand_out(builder, near, ++tag, blocks, me, {});
     }
 
@@ -260,7 +263,7 @@ const Algorithm allgather_leaders{
         "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in "
         "docs/decisions/0004",
     .keys =
-        "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
+        "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|pat|bine (ring), "
         "inside=linear|binomial|k_nomial.K (linear), layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
     .preconditions =
         "the pattern between leaders must support their number; rail_major and node_major need as many ranks as "
@@ -277,7 +280,8 @@ const Algorithm allgather_leaders{
         "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial "
         "leaders:between=neighbor_exchange,inside=k_nomial.3 leaders:level=leaf,between=ring "
         "leaders:level=leaf,leaders=2,between=bruck,inside=binomial leaders:level=leaf,between=all "
-        "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial",
+        "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial "
+        "leaders:leaders=2,between=pat",
 };
 
 }  // namespace palmette::collectives

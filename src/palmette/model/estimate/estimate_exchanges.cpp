@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "palmette/base/error.hpp"
+#include "palmette/collectives/exchanges/exchange.hpp"
 #include "palmette/collectives/trees/tree_shape.hpp"
 #include "palmette/model/estimate/estimate_families.hpp"
 
@@ -121,6 +122,16 @@ std::optional<double> estimate_block_exchange(const FormulaInput& input, std::st
                          (digit > 1 ? tiers[tiers.crossed(d * each)].latency_s : 0);
         return total;
     }
+    if (pattern == "circulant" || pattern == "pat") {
+        const auto n = static_cast<std::int32_t>(parts);
+        for (const collectives::SkipStep& step :
+             pattern == "pat" ? collectives::pat_steps(n) : collectives::circulant_steps(n)) {
+            // Round the circle the other way may be shorter.
+            const std::int32_t distance = std::min(step.skip, n - step.skip);
+            total += tiers.round(distance * each, step.count * bytes, Partners::shift, each);
+        }
+        return total;
+    }
     return std::nullopt;
 }
 
@@ -135,6 +146,10 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     }
     if (name == "recursive_doubling" || name == "recursive_halving") {
         const auto time = estimate_block_exchange(input, "recursive_doubling", m, 1);
+        return time ? std::optional(*time + combined) : std::nullopt;
+    }
+    if (name == "circulant" || name == "pat") {
+        const auto time = estimate_block_exchange(input, name, m, 1);
         return time ? std::optional(*time + combined) : std::nullopt;
     }
     if (name == "bruck")
@@ -166,6 +181,8 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     if (name != "leaders" || any_of(input, {"level", "layout"})) return std::nullopt;
     const std::string_view inside = input.spec.find("inside").value_or("linear");
     const bool all_lead = input.spec.find("leaders") == "all";
+    const std::string_view scattered = input.spec.find("between").value_or("direct");
+    if (all_lead && input.combines && scattered != "direct") return std::nullopt;
     if (all_lead && input.combines && inside == "shared") {
         // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
         // has come together.
@@ -206,6 +223,11 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         for (std::size_t t = 0; t + 1 < tiers.count(); ++t)
             if (!tiers[t].inside && tiers[t].edge > 0 && tiers[t].ranks < p)
                 exchange = std::max(exchange, (p - tiers[t].ranks) * m * tiers[t].ranks / group / tiers[t].edge);
+        if (scattered != "direct" && nodes > 1) {
+            const auto steps = estimate_block_exchange(input, scattered, m * group, group);
+            if (!steps) return std::nullopt;
+            exchange = *steps;
+        }
         return node_s(input, m * p, inside, true) + exchange + tiers.reduce_s(m * group * (nodes - 1)) +
                node_s(input, m, "linear", false);
     }
@@ -232,8 +254,8 @@ std::optional<double> vector_exchange(const FormulaInput& input, std::string_vie
     if (pattern == "recursive_doubling" || pattern == "rabenseifner") radix = 2;
     if (pattern == "recursive_multiplying") radix = 4;
     if (pattern.starts_with("recursive_multiplying.")) radix = radix_of(input, pattern.substr(pattern.find('.') + 1));
-    if (pattern == "ring") {
-        const auto half = estimate_block_exchange(input, "ring", n / parts, stride);
+    if (pattern == "ring" || pattern == "circulant" || pattern == "pat") {
+        const auto half = estimate_block_exchange(input, pattern, n / parts, stride);
         return half ? std::optional(2 * *half + tiers.reduce_s(n * (parts - 1) / parts)) : std::nullopt;
     }
     if (pattern == "all") {
@@ -367,7 +389,8 @@ std::optional<double> estimate_allreduce(const FormulaInput& input) {
     const double n = input.bytes, p = tiers.ranks();
     const std::string_view name = input.spec.name;
     if (name != "ring" && name != "node_pieces" && input.spec.find("segment")) return std::nullopt;
-    if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring")
+    if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring" ||
+        name == "circulant" || name == "pat")
         return vector_exchange(input, name, n, 1, 1);
     if (name == "recursive_multiplying")
         return vector_exchange(input, "recursive_multiplying." + std::to_string(input.spec.integer("radix", 4, 2)), n,
