@@ -98,7 +98,7 @@ def compare(cell: Cell, new: list[str], tallies: dict[str, Tally]) -> None:
     costs = _core.Costs.of(job)
     old = [spec for spec in _core.candidates(cell.collective) if spec not in new]
     best = min(seconds(job, cell, spec, costs, "shared" in spec) for spec in old)
-    times = {spec: seconds(job, cell, spec, costs, False) for spec in new}
+    times = {spec: seconds(job, cell, spec, costs, "shared" in spec) for spec in new}
     for spec, time in times.items():
         if time < math.inf:
             tally = tallies[spec]

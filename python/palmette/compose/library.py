@@ -104,6 +104,9 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "sparse_size": [pointer, longs, longs, longs, longs, longs],
         "sparse_rows": [pointer, longs, longs],
         "sparse_plan": [pointer, number, out],
+        "exchange": [numbers, longs, number, pointer, handle["Datatype"], handle["Comm"], out],
+        "arrivals_size": [pointer, numbers, longs],
+        "arrivals_take": [pointer, numbers, longs, pointer],
         "positions": [handle["Comm"], numbers],
         "bind": [pointer, out, number, out],
         "start": [pointer],
@@ -113,7 +116,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for name, arguments in signatures.items():
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = arguments, number
-    for name in ("composition_free", "plan_free", "run_free", "sparse_free"):
+    for name in ("composition_free", "plan_free", "run_free", "sparse_free", "arrivals_free"):
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = [pointer], None
     loaded.palmette_error.argtypes, loaded.palmette_error.restype = [], text

@@ -153,7 +153,6 @@ const Algorithm allreduce_circulant{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = "circulant",
     .samples = "circulant circulant:order=rank,segment=4",
 };
 

@@ -125,7 +125,7 @@ const Algorithm reduce_circulant{
     .make = make,
     .tags = tags,
     .pipelined = [](const Spec& spec) { return !spec.find("window"); },
-    .candidates = "circulant circulant:segment=4K circulant:segments=1",
+    .candidates = "circulant circulant:segment=2K circulant:segment=4K,window=1",
     .samples = "circulant circulant:segments=5,order=rank circulant:segments=4,window=1",
 };
 

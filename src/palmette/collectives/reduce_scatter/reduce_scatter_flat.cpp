@@ -136,7 +136,6 @@ const Algorithm reduce_scatter_circulant{
     .refuse = refuse,
     .make = make,
     .tags = tags,
-    .candidates = "circulant",
     .samples = "circulant circulant:order=rank,segment=32",
 };
 

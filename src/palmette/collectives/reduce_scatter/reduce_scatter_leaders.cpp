@@ -257,7 +257,9 @@ const Algorithm reduce_scatter_leaders{
     .make = make,
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = "leaders:leaders=all,inside=shared leaders:inside=linear",
+    .candidates = 
+        "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared "
+        "leaders:leaders=all,between=pat",
     .samples =
         "leaders leaders:leaders=all,inside=binomial leaders:leaders=2,level=leaf leaders:leaders=2,inside=shared "
         "leaders:leaders=2,inside=shared,single=64 leaders:leaders=all,inside=shared leaders:between=circulant "
