@@ -258,8 +258,7 @@ const Algorithm reduce_scatter_leaders{
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
     .candidates = 
-        "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared "
-        "leaders:leaders=all,between=pat",
+        "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared",
     .samples =
         "leaders leaders:leaders=all,inside=binomial leaders:leaders=2,level=leaf leaders:leaders=2,inside=shared "
         "leaders:leaders=2,inside=shared,single=64 leaders:leaders=all,inside=shared leaders:between=circulant "

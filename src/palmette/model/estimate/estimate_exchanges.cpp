@@ -74,6 +74,21 @@ double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
            (cuts > 1 ? latency : 0);
 }
 
+/// Circulant graphs and PAT among ranks at stride `stride`; one of each `each` ranks takes part concurrently.
+double skips_s(const Tiers& tiers, std::string_view pattern, double bytes, double stride, double each) {
+    const auto n = static_cast<std::int32_t>(std::ceil(tiers.ranks() / stride));
+    double total = 0;
+    for (const collectives::SkipStep& step :
+         pattern == "pat" ? collectives::pat_steps(n) : collectives::circulant_steps(n)) {
+        // The other way round the circle may be shorter.
+        const std::int32_t distance = std::min(step.skip, n - step.skip);
+        total += tiers.round(distance * stride, step.count * bytes, Partners::shift, each);
+        // Contributions with gaps between them are packed and unpacked.
+        if (step.stride > 1 && step.count > 1) total += 2 * tiers.copy_s(step.count * bytes);
+    }
+    return total;
+}
+
 double split_in_node(const FormulaInput& input, std::string_view inside, double n, bool combine, bool pieces = false);
 
 /// Time of a leader to collect from, or distribute to, the other ranks of its node.
@@ -122,16 +137,7 @@ std::optional<double> estimate_block_exchange(const FormulaInput& input, std::st
                          (digit > 1 ? tiers[tiers.crossed(d * each)].latency_s : 0);
         return total;
     }
-    if (pattern == "circulant" || pattern == "pat") {
-        const auto n = static_cast<std::int32_t>(parts);
-        for (const collectives::SkipStep& step :
-             pattern == "pat" ? collectives::pat_steps(n) : collectives::circulant_steps(n)) {
-            // Round the circle the other way may be shorter.
-            const std::int32_t distance = std::min(step.skip, n - step.skip);
-            total += tiers.round(distance * each, step.count * bytes, Partners::shift, each);
-        }
-        return total;
-    }
+    if (pattern == "circulant" || pattern == "pat") return skips_s(tiers, pattern, bytes, each, each);
     return std::nullopt;
 }
 
@@ -182,11 +188,12 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     const std::string_view inside = input.spec.find("inside").value_or("linear");
     const bool all_lead = input.spec.find("leaders") == "all";
     const std::string_view scattered = input.spec.find("between").value_or("direct");
-    if (all_lead && input.combines && scattered != "direct") return std::nullopt;
     if (all_lead && input.combines && inside == "shared") {
         // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
         // has come together.
-        const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
+        const double steps = scattered == "direct" ? tiers.between_nodes(nodes - 1, m)
+                                                   : skips_s(tiers, scattered, m, group, 1);
+        const double exchange = nodes > 1 ? steps + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
                (group > 1 && input.shares
                     ? tiers.intra_node().latency_s + (group - 1) * assumed::cache_miss_s + 2 * tiers.copy_s(m)
@@ -254,7 +261,9 @@ std::optional<double> vector_exchange(const FormulaInput& input, std::string_vie
     if (pattern == "recursive_doubling" || pattern == "rabenseifner") radix = 2;
     if (pattern == "recursive_multiplying") radix = 4;
     if (pattern.starts_with("recursive_multiplying.")) radix = radix_of(input, pattern.substr(pattern.find('.') + 1));
-    if (pattern == "ring" || pattern == "circulant" || pattern == "pat") {
+    if (pattern == "circulant" || pattern == "pat")
+        return 2 * skips_s(tiers, pattern, n / parts, stride, each) + tiers.reduce_s(n * (parts - 1) / parts);
+    if (pattern == "ring") {
         const auto half = estimate_block_exchange(input, pattern, n / parts, stride);
         return half ? std::optional(2 * *half + tiers.reduce_s(n * (parts - 1) / parts)) : std::nullopt;
     }
