@@ -26,13 +26,15 @@ from typing import Any
 from palmette import _core
 
 NEW = {
-    "allgather": "circulant;pat;leaders:between=circulant;leaders:between=pat;leaders:leaders=2,between=pat",
+    "allgather": "circulant;bine;pat;leaders:between=circulant;leaders:between=bine;leaders:between=pat;"
+    "leaders:leaders=2,between=pat;leaders:leaders=4,between=pat,inside=binomial",
     "bcast": "scatter_allgather:allgather=circulant;scatter_allgather:allgather=pat",
-    "reduce": "circulant;circulant:segment=4K;circulant:segment=2K;circulant:segments=1;circulant:window=1",
+    "reduce": "circulant;circulant:segment=2K;circulant:segment=4K,window=1;circulant:segments=1",
     "allreduce": "circulant;pat;leaders:between=circulant;leaders:between=pat;"
-    "leaders:leaders=all,between=circulant;leaders:leaders=all,between=pat;"
-    "leaders:between=circulant,level=leaf;leaders:leaders=2,between=circulant,level=leaf",
-    "reduce_scatter": "circulant;pat;leaders:between=circulant;leaders:between=pat;leaders:leaders=all,between=pat",
+    "leaders:leaders=all,between=circulant,inside=shared;leaders:leaders=all,between=pat,inside=shared;"
+    "leaders:leaders=all,between=pat,inside=linear;leaders:leaders=2,between=pat,level=leaf",
+    "reduce_scatter": "circulant;pat;leaders:between=circulant;leaders:between=pat;"
+    "leaders:leaders=all,between=pat,inside=shared",
 }
 SIZES = (64, 512, 4096, 16384, 65536, 262144, 1048576)
 ENOUGH = 1.05
@@ -86,7 +88,10 @@ def draw(seed: int, clusters: int, most_ranks: int) -> Iterator[tuple[str, str, 
 
 def seconds(job: _core.Job, cell: Cell, spec: str, costs: _core.Costs, shared: bool) -> float:
     """Return the time of a plan by simulation; infinite where the algorithm refuses."""
-    options: dict[str, Any] = {"shared_memory": shared, "element_bytes": 8 if _core.is_reduction(cell.collective) else 1}
+    options: dict[str, Any] = {
+        "shared_memory": shared,
+        "element_bytes": 8 if _core.is_reduction(cell.collective) else 1,
+    }
     if _core.refusal(job, cell.collective, spec, 0, cell.size, **options) is not None:
         return math.inf
     return _core.predict_algorithm(job, cell.collective, spec, costs, 0, cell.size, **options).seconds
@@ -140,8 +145,7 @@ def main() -> None:
                 "gains": len(tally.gains),
                 "mean": mean,
                 "most": most,
-                "where": where
-                and f"{where.size} B, {where.ranks} ranks of {where.machine}, {where.placement}",
+                "where": where and f"{where.size} B, {where.ranks} ranks of {where.machine}, {where.placement}",
             }
         print(f"{collective}: {cells} cells", file=sys.stderr, flush=True)
     if asked.json:

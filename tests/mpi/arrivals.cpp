@@ -1,6 +1,6 @@
 // Messages to ranks that don't expect them, through the C functions: random sparse patterns, one right after the other
-// with ranks that come late, on several communicators, beside other collectives that are under way; what is wrong on one
-// rank is an error on all. Status 77 without palmette.
+// with ranks that come late, on several communicators, beside other collectives that are under way; what is wrong on
+// one rank is an error on all. Status 77 without palmette.
 //
 //     arrivals [--rounds N] [--timeout SECONDS]
 
@@ -29,7 +29,8 @@ namespace {
 
 /// What `from` sends to `to` in a round: -1 for nothing. The same on all ranks.
 int length_of(int round, int from, int to) {
-    Rng chance(21, static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(from) * 1000 + static_cast<unsigned>(to));
+    Rng chance(21, static_cast<std::uint64_t>(round),
+               static_cast<std::uint64_t>(from) * 1000 + static_cast<unsigned>(to));
     if (!chance.one_in(3)) return -1;
     return static_cast<int>(chance.one_in(6) ? chance.between(20000, 60000) : chance.between(0, 30));
 }
@@ -51,8 +52,8 @@ void exchange_once(MPI_Comm comm, int round, Outcome& outcome) {
         for (int at = 0; at < length; ++at) data.push_back(element(round, rank, other, at));
     }
     palmette_arrivals* arrivals = nullptr;
-    const int code = palmette_exchange(to.data(), counts.data(), static_cast<int>(to.size()), data.data(), MPI_INT, comm,
-                                       &arrivals);
+    const int code =
+        palmette_exchange(to.data(), counts.data(), static_cast<int>(to.size()), data.data(), MPI_INT, comm, &arrivals);
     if (!outcome.check(code == MPI_SUCCESS, "round %d of %d ranks: %s", round, size, palmette_error())) return;
     int senders = -1;
     std::int64_t elements = -1;
@@ -83,11 +84,11 @@ void errors(MPI_Comm comm, Outcome& outcome) {
     const int who = size - 1;
     const int data[2] = {1, 2};
     palmette_arrivals* arrivals = nullptr;
-    const auto refused = [&](std::vector<int> to, std::vector<std::int64_t> counts, const void* from,
-                             MPI_Datatype type, const char* what) {
+    const auto refused = [&](std::vector<int> to, std::vector<std::int64_t> counts, const void* from, MPI_Datatype type,
+                             const char* what) {
         if (rank != who) to = {0}, counts = {1}, from = data, type = MPI_INT;
-        const int code = palmette_exchange(to.data(), counts.data(), static_cast<int>(to.size()), from, type, comm,
-                                           &arrivals);
+        const int code =
+            palmette_exchange(to.data(), counts.data(), static_cast<int>(to.size()), from, type, comm, &arrivals);
         const std::string said = palmette_error();
         outcome.check(code != MPI_SUCCESS && (rank != who || said.find(what) != std::string::npos), "%s: %s", what,
                       said.c_str());

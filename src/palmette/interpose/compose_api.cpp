@@ -312,9 +312,9 @@ PALMETTE_API int palmette_exchange(const int* to, const int64_t* counts, int cou
             outgoing.complaint = error.what();
         }
         const char* const fewer = std::getenv("PALMETTE_FAKE_COUNTED_RANKS");  // for tests
-        auto arrivals = palmette::runtime::exchange_unexpected(
-            comm, outgoing, palmette::interpose::settings_from_environment(),
-            fewer ? std::atoi(fewer) : palmette::runtime::most_counted_ranks);
+        auto arrivals =
+            palmette::runtime::exchange_unexpected(comm, outgoing, palmette::interpose::settings_from_environment(),
+                                                   fewer ? std::atoi(fewer) : palmette::runtime::most_counted_ranks);
         *out = new palmette_arrivals{std::move(arrivals)};
         return MPI_SUCCESS;
     });
@@ -336,7 +336,8 @@ PALMETTE_API int palmette_arrivals_take(const palmette_arrivals* arrivals, int* 
         for (std::size_t i = 0; i < made.from.size(); ++i) {
             *(&non_null(from, "from") + i) = made.from[i];
             *(&non_null(counts, "counts") + i) = made.counts[i];
-            if (!made.blocks[i].empty()) at = std::copy(made.blocks[i].begin(), made.blocks[i].end(), &non_null(at, "data"));
+            if (!made.blocks[i].empty())
+                at = std::copy(made.blocks[i].begin(), made.blocks[i].end(), &non_null(at, "data"));
         }
         return MPI_SUCCESS;
     });

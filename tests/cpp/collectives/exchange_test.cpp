@@ -43,8 +43,8 @@ void expect_complete(const Pattern& pattern, std::int32_t n, const std::vector<P
 }
 
 TEST(Exchange, every_pattern_brings_everything_to_everyone_once) {
-    for (const char* text :
-         {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange", "all", "circulant", "pat", "bine"})
+    for (const char* text : {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange", "all",
+                             "circulant", "pat", "bine"})
         for (std::int32_t n = 1; n <= 40; ++n) {
             const Pattern pattern = Pattern::parse(text);
             if (!pattern.refuse(n)) {

@@ -38,8 +38,8 @@ Request request_of(Collective collective, std::int64_t elements, std::int32_t ro
 
 void expect_right(const Job& job, const Request& request, const std::string& text) {
     const plan::Plan made = make_plan(job, request, Spec::parse(text));
-    EXPECT_EQ(plan::verify(made, job), std::nullopt) << plan::name_of(request.collective) << ' ' << text << ", "
-                                                     << job.size() << " ranks, root " << request.root;
+    EXPECT_EQ(plan::verify(made, job), std::nullopt)
+        << plan::name_of(request.collective) << ' ' << text << ", " << job.size() << " ranks, root " << request.root;
 }
 
 TEST(NoFold, reductions_are_right_for_any_number_of_ranks) {

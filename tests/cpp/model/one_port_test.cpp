@@ -74,8 +74,7 @@ void gather_all(const std::vector<Member>& members, double latency, double& best
         for (std::size_t to = 0; to < members.size(); ++to) {
             const unsigned fresh = members[from].knows & ~members[to].knows;
             for (unsigned sent = fresh; sent != 0 && to != from; sent = (sent - 1) & fresh) {
-                const double begin =
-                    std::max({members[from].may_send, members[from].since, members[to].may_receive});
+                const double begin = std::max({members[from].may_send, members[from].since, members[to].may_receive});
                 const double end = begin + latency + __builtin_popcount(sent);
                 if (end >= best) continue;
                 std::vector<Member> then = members;

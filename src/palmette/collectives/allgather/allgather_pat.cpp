@@ -1,6 +1,8 @@
-// allgather, pat: ceil(lg p) steps for any number of ranks, over distances ..., 4, 2, 1: the farthest carries one block.
+// allgather, pat: ceil(lg p) steps for any number of ranks, over distances ..., 4, 2, 1: the farthest carries one
+// block.
 //
-//   p = 6:   from 4 right of me one block, from 2 right one, from 1 right three (the own one, and those 2 and 4 further)
+//   p = 6:   from 4 right of me one block, from 2 right one, from 1 right three (the own one, and those 2 and 4
+//   further)
 #include "palmette/collectives/allgather/allgather_flat.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -250,7 +250,8 @@ const Algorithm allreduce_leaders{
         "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE, "
         "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .preconditions =
-        "an operation that isn't commutative needs ranks in topology order, between other than ring, circulant and pat, and one leader "
+        "an operation that isn't commutative needs ranks in topology order, between other than ring, circulant and "
+        "pat, and one leader "
         "where inside is a k-nomial tree",
     .relays = true,
     .refuse = refuse,
@@ -273,7 +274,8 @@ const Algorithm allreduce_leaders{
         "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8 "
         "leaders:leaders=all,between=ring,inside=shared,single=64 "
         "leaders:leaders=2,between=all,level=socket,inside=shared leaders:leaders=all,between=pat "
-        "leaders:between=circulant,level=leaf,inside=binomial,segment=8 leaders:leaders=2,between=circulant,inside=shared",
+        "leaders:between=circulant,level=leaf,inside=binomial,segment=8 "
+        "leaders:leaders=2,between=circulant,inside=shared",
 };
 
 }  // namespace palmette::collectives

@@ -92,7 +92,8 @@ class ScatterAllgather {
             out.insert({0, range.count - straight});
             return out;
         };
-        const Blocks blocks = minus(blocks_of_range(exchange.range, p, run), scattered_to(exchange.send ? exchange.peer : me_.value));
+        const Blocks blocks =
+            minus(blocks_of_range(exchange.range, p, run), scattered_to(exchange.send ? exchange.peer : me_.value));
         if (blocks.empty()) return;
         const Rank peer = job_.rank_at({exchange.peer});
         if (exchange.send)

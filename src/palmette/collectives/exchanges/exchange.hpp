@@ -117,8 +117,9 @@ class Exchanger {
         plan::Blocks blocks;
     };
     /// `rank_of(i)`: the rank of participant i; `blocks_of(range)`: what these participants contribute, empty allowed,
-    /// for ranges of stride 1; `own`: the step after which `me`'s own contribution is in place. Tags are shifted by `first_tag`; with `parts`
-    /// above 1 every message is sent in so many slices, each with a tag of its own. All data lies in the result buffer.
+    /// for ranges of stride 1; `own`: the step after which `me`'s own contribution is in place. Tags are shifted by
+    /// `first_tag`; with `parts` above 1 every message is sent in so many slices, each with a tag of its own. All data
+    /// lies in the result buffer.
     Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of,
               std::function<plan::Blocks(Range)> blocks_of, std::int32_t n, std::int32_t me,
               std::vector<plan::StepId> own, std::int32_t first_tag, std::uint16_t parts = 1)

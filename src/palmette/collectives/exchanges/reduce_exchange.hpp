@@ -1,5 +1,5 @@
-// Allreduce and reduce-scatter patterns among n abstract participants: recursive multiplying, halving, circulant graphs,
-// ring, direct.
+// Allreduce and reduce-scatter patterns among n abstract participants: recursive multiplying, halving, circulant
+// graphs, ring, direct.
 #pragma once
 
 #include <cstdint>
@@ -254,7 +254,8 @@ struct ReducePattern {
     Kind kind = Kind::recursive_multiplying;
     std::int32_t radix = 2;
 
-    /// recursive_doubling, recursive_multiplying[.K], all, rabenseifner, circulant, pat, ring or direct. Throws base::Error.
+    /// recursive_doubling, recursive_multiplying[.K], all, rabenseifner, circulant, pat, ring or direct. Throws
+    /// base::Error.
     static ReducePattern parse(std::string_view text);
     /// Why it can't run among n participants, or nothing.
     std::optional<std::string> refuse(std::int32_t n, bool ordered) const;

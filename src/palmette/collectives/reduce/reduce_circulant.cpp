@@ -95,8 +95,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
         if (plan::is_scratch(work)) scratch.need(work, block);
         std::vector<StepId> waits = partial.ready;
         waits.push_back(builder.recv(rank_of(round.to), tag, landing, block, free));
-        partial.ready = {
-            builder.reduce(partial.combined == 0 ? Buffer::send : work, landing, work, block, waits)};
+        partial.ready = {builder.reduce(partial.combined == 0 ? Buffer::send : work, landing, work, block, waits)};
         free = partial.ready;
         ++partial.combined;
     }

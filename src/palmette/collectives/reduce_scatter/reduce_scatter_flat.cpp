@@ -23,8 +23,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     if (ring && request.ordered && job.size() > 1)
         return std::string("a ring doesn't combine contributions in rank order");
     if (by_skips(spec)) {
-        const ReducePattern::Kind kind =
-            spec.name == "pat" ? ReducePattern::Kind::pat : ReducePattern::Kind::circulant;
+        const ReducePattern::Kind kind = spec.name == "pat" ? ReducePattern::Kind::pat : ReducePattern::Kind::circulant;
         if (const auto reason = ReducePattern{kind}.refuse(job.size(), request.ordered)) return reason;
     }
     return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);

@@ -248,7 +248,8 @@ const Algorithm reduce_scatter_leaders{
         "groups.",
     .source = "Traeff, Hunold, CLUSTER 2020 (lanes)",
     .keys =
-        "leaders=L|all (1; at most the ranks of the smallest group), between=direct|circulant|pat (direct), inside=linear|binomial|k_nomial.K|shared "
+        "leaders=L|all (1; at most the ranks of the smallest group), between=direct|circulant|pat (direct), "
+        "inside=linear|binomial|k_nomial.K|shared "
         "(linear), level=LEVEL (node), single=SIZE (never), with inside=shared: exposures from there on are read by "
         "single copy",
     .preconditions = "an operation that isn't commutative needs ranks in topology order, and between=direct",
@@ -257,7 +258,7 @@ const Algorithm reduce_scatter_leaders{
     .make = make,
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = 
+    .candidates =
         "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared",
     .samples =
         "leaders leaders:leaders=all,inside=binomial leaders:leaders=2,level=leaf leaders:leaders=2,inside=shared "

@@ -88,8 +88,9 @@ struct RoundsTerm {
     double seconds = 0;   ///< the larger of the two
 };
 
-/// The least time of schedules in which a member sends one message at a time, and receives one at a time (one_port.hpp):
-/// what short vectors can be compared with. It is no limit of `Bound`, since messages in flight together share latency.
+/// The least time of schedules in which a member sends one message at a time, and receives one at a time
+/// (one_port.hpp): what short vectors can be compared with. It is no limit of `Bound`, since messages in flight
+/// together share latency.
 struct OnePortTerm {
     std::int64_t members = 0;  ///< nodes, or ranks with `messages_only`
     std::int64_t blocks = 0;   ///< bcast, reduce, allreduce and scan: of the vector, in the fewest rounds; else 0

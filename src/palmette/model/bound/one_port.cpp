@@ -23,8 +23,7 @@ BlockRounds least_rounds(const OnePort& port, std::int64_t bytes, std::int64_t e
     // Convex in n, with its least value at sqrt((q - 1) all_s / latency_s).
     const double at = port.latency_s > 0 ? std::sqrt(static_cast<double>(q - 1) * all_s / port.latency_s)
                                          : static_cast<double>(q > 1 && all_s > 0 ? most : 1);
-    const auto below =
-        static_cast<std::int64_t>(std::clamp(std::floor(at), 1.0, static_cast<double>(most)));
+    const auto below = static_cast<std::int64_t>(std::clamp(std::floor(at), 1.0, static_cast<double>(most)));
     const BlockRounds fewer = of(below), more = of(std::min(below + 1, most));
     return more.seconds < fewer.seconds ? more : fewer;
 }

@@ -191,8 +191,8 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     if (all_lead && input.combines && inside == "shared") {
         // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
         // has come together.
-        const double steps = scattered == "direct" ? tiers.between_nodes(nodes - 1, m)
-                                                   : skips_s(tiers, scattered, m, group, 1);
+        const double steps =
+            scattered == "direct" ? tiers.between_nodes(nodes - 1, m) : skips_s(tiers, scattered, m, group, 1);
         const double exchange = nodes > 1 ? steps + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
                (group > 1 && input.shares

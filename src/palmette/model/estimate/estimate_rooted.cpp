@@ -226,7 +226,8 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
         double first = 0, together = 0;
         for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2) {
             const double span = std::max(1.0, std::floor(d));
-            first += combining + tiers.round(span, part, Partners::shift) + together * tiers.transfer(tiers.crossed(span), part);
+            first += combining + tiers.round(span, part, Partners::shift) +
+                     together * tiers.transfer(tiers.crossed(span), part);
             if (tiers.is_unbuffered(part) && !one_outstanding_send(input, part)) together += 1;
         }
         const double gap = one_outstanding_send(input, part)

@@ -125,8 +125,7 @@ Arrivals exchange_unexpected(MPI_Comm comm, const Outgoing& outgoing, const Sett
         if (!tags) fail("the MPI has too few tags");
         background.wait_for_tags(state, *tags);
     }
-    const std::string wrong =
-        outgoing.complaint.empty() ? complaint_about(outgoing, ranks) : outgoing.complaint;
+    const std::string wrong = outgoing.complaint.empty() ? complaint_about(outgoing, ranks) : outgoing.complaint;
     const auto refuse = [&wrong](bool any) {
         if (!wrong.empty()) fail(wrong);
         if (any) fail("another rank refuses the exchange; its error says why");
@@ -139,8 +138,7 @@ Arrivals exchange_unexpected(MPI_Comm comm, const Outgoing& outgoing, const Sett
             for (const int to : outgoing.to) told[static_cast<std::size_t>(to)][0] = 1;
         std::array<int, 2> mine{};
         MPI_Request request = MPI_REQUEST_NULL;
-        const int code =
-            PMPI_Ireduce_scatter_block(told.data(), mine.data(), 2, MPI_INT, MPI_SUM, comm, &request);
+        const int code = PMPI_Ireduce_scatter_block(told.data(), mine.data(), 2, MPI_INT, MPI_SUM, comm, &request);
         if (complete(code, request) != MPI_SUCCESS) fail("the MPI reports an error while ranks count their messages");
         refuse(mine[1] > 0);
         exchange.send(false);

@@ -33,8 +33,8 @@ struct Arrivals {
 inline constexpr int most_counted_ranks = 1024;
 
 /// Collective over `comm`; the method depends on its size only. Up to `most_counted` ranks a reduce_scatter tells each
-/// how many messages come; with more, messages are synchronous, and a nonblocking barrier that each rank enters when its
-/// own have been received ends when all have: memory and messages of a rank are those of its partners. Hoefler,
+/// how many messages come; with more, messages are synchronous, and a nonblocking barrier that each rank enters when
+/// its own have been received ends when all have: memory and messages of a rank are those of its partners. Hoefler,
 /// Siebert, Lumsdaine, PPoPP 2010 (both; the second is "nonblocking consensus"). Throws base::Error on all ranks if
 /// another rank's or this one's arguments are wrong.
 Arrivals exchange_unexpected(MPI_Comm comm, const Outgoing& outgoing, const Settings& settings,
