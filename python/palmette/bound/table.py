@@ -28,6 +28,17 @@ def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, A
             "spread_s": terms.rounds.spread_s or None,
             "seconds": terms.rounds.seconds or None,
         },
+        "one_port": {
+            "members": terms.one_port.members,
+            "blocks": terms.one_port.blocks or None,
+            "rounds": terms.one_port.rounds,
+            "latency_s": terms.one_port.latency_s,
+            "bytes": terms.one_port.bytes,
+            "bytes_per_s": terms.one_port.bytes_per_s or None,
+            "seconds": terms.one_port.seconds,
+        }
+        if terms.one_port.seconds > 0
+        else None,
         "copy": _memory_json(terms.copy),
         "reduce": _memory_json(terms.reduce),
     }
@@ -188,6 +199,8 @@ def other_lines(terms: _core.BoundTerms) -> list[str]:
             f"rounds: {rounds.rounds} of {_core.format_duration(rounds.latency_s)} until {rounds.members:,} are "
             f"informed, each sending {rounds.at_once:,} at once: {_core.format_duration(rounds.seconds)}"
         )
+    if terms.one_port.seconds > 0:
+        lines.append(one_port_line(terms.one_port))
     for term, what in (
         (terms.copy, "copied by a rank from its own block"),
         (terms.reduce, "combined by each rank, where all share the work"),
@@ -205,6 +218,14 @@ def other_lines(terms: _core.BoundTerms) -> list[str]:
         for line in lines
         for part in click.wrap_text(line, width=text_width(), subsequent_indent="  ").splitlines()
     ]
+
+
+def one_port_line(term: _core.OnePortTerm) -> str:
+    """Return the least time with one message at a time, and its rounds."""
+    rounds = f"{term.rounds} round{'s' * (term.rounds != 1)} among {term.members:,}"
+    if term.blocks > 1:
+        rounds += f", the vector in {term.blocks:,} blocks"
+    return f"with one message in and one out at a time: {_core.format_duration(term.seconds)}, {rounds}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:

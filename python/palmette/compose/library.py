@@ -105,6 +105,9 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "sparse_size": [pointer, longs, longs, longs, longs, longs],
         "sparse_rows": [pointer, longs, longs],
         "sparse_plan": [pointer, number, out],
+        "exchange": [numbers, longs, number, pointer, handle["Datatype"], handle["Comm"], out],
+        "arrivals_size": [pointer, numbers, longs],
+        "arrivals_take": [pointer, numbers, longs, pointer],
         "positions": [handle["Comm"], numbers],
         "comm_split": [handle["Comm"], text, number, pointer, pointer],
         "reorder": [handle["Comm"], text, doubles, pointer],
@@ -117,7 +120,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for name, arguments in signatures.items():
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = arguments, number
-    for name in ("composition_free", "plan_free", "run_free", "sparse_free"):
+    for name in ("composition_free", "plan_free", "run_free", "sparse_free", "arrivals_free"):
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = [pointer], None
     loaded.palmette_error.argtypes, loaded.palmette_error.restype = [], text

@@ -52,7 +52,7 @@ class SparseSum:
         try:
             indices, first, end = _indices(touched), *_range(owned)
             self.width, self.dtype = _width(width), _element(dtype)
-            datatype = _datatype(self.dtype)
+            datatype = datatype_of(self.dtype)
             text = (factoring or Factoring()).runtime_text().encode()
         except (ComposeError, TypeError, ValueError) as error:
             wrong = str(error)
@@ -185,8 +185,8 @@ def _element(dtype: DTypeLike | Literal["bfloat16"]) -> np.dtype[Any] | str:
     return np.dtype(dtype)
 
 
-def _datatype(dtype: np.dtype[Any] | str) -> int:
-    """Return the handle of MPI's type."""
+def datatype_of(dtype: np.dtype[Any] | str) -> int:
+    """Return the handle of MPI's type. Raises ComposeError where there is none."""
     if str(dtype) in {"float16", "bfloat16"}:
         return half_handle(str(dtype))
     assert not isinstance(dtype, str)

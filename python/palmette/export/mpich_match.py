@@ -25,7 +25,7 @@ def _gather(spec: Spec, place: Place) -> Match:
 
 def _allgather(spec: Spec, place: Place) -> Match:
     radix = spec.number("radix", 2)
-    if spec.name in ("bruck", "circulant") and radix != 2:
+    if spec.name in ("bruck", "circulant", "pat") and radix != 2:
         return Match("MPIR_Allgather_intra_k_brucks", {"k": str(radix)}, order_remark(place))
     return _allgather_as("MPIR_Allgather_intra", spec, place)
 
@@ -39,7 +39,7 @@ def _allgather_as(prefix: str, spec: Spec, place: Place) -> Match:
         return Match(f"{prefix}_ring", remark=order_remark(place))
     if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
         return Match(f"{prefix}_recursive_doubling", remark=order_remark(place))
-    if spec.name in ("bruck", "circulant"):
+    if spec.name in ("bruck", "circulant", "pat"):
         return Match(f"{prefix}_brucks", remark=order_remark(place))
     return nothing("MPICH has no leaders for this")
 

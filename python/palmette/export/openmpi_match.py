@@ -53,7 +53,7 @@ def _allgather(spec: Spec, place: Place) -> Match:
         return Match("neighbor", remark=order_remark(place))
     if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
         return Match("recursive_doubling", remark=order_remark(place))
-    if spec.name in ("bruck", "circulant") and spec.number("radix", 2) == 2:
+    if spec.name in ("bruck", "circulant", "pat") and spec.number("radix", 2) == 2:
         return Match("bruck", remark=order_remark(place))
     if spec.name == "linear":
         return Match("linear")

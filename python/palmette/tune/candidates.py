@@ -89,7 +89,7 @@ def _gather(levels: Levels, size: int) -> dict[str, Grid]:
 
 
 def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
-    between = ("ring", "recursive_doubling", "bruck", "all", "circulant")
+    between = ("ring", "recursive_doubling", "bruck", "all", "circulant", "pat")
     return {
         "ring": {"segment": segments(size)},
         "recursive_doubling": {},
@@ -101,6 +101,7 @@ def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
         },
         "linear": {},
         "circulant": {},
+        "pat": {},
         "bine": {},
         "locality_bruck": {"radix": (None, "4"), "inside": levels.inside(), "level": levels.for_leaders},
         "by_topology": _shapes(levels, ("linear", "binomial"), ("all", "ring", "bruck")),
@@ -168,18 +169,21 @@ def _reduce(levels: Levels, size: int) -> dict[str, Grid]:
         **_rooted_vector(levels, size),
         "reduce_scatter_gather": {},
         "ring_gather": {"segment": segments(size)},
+        "circulant": {"segment": (None, "2K"), "window": (None, "1") if size >= _IN_TURN_FROM else (None,)},
         "node_pieces": {"inside": (None, "halving", "halving.4"), "segment": segments(size), "window": (None, "3")},
     }
 
 
 def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
-    between = (None, "recursive_multiplying.4", "all", "rabenseifner", "ring", "direct")
+    between = (None, "recursive_multiplying.4", "all", "rabenseifner", "pat", "ring", "direct")
     some = tuple(value for value in (None, "all") if levels.most_a_node > 1 or value is None)
     return {
         "recursive_doubling": {"segment": segments(size)},
         "recursive_multiplying": {"radix": (None, "8"), "segment": segments(size)},
         "all": {},
         "rabenseifner": {"segment": segments(size)},
+        "circulant": {},
+        "pat": {"segment": segments(size)},
         "ring": {"segment": segments(size)},
         "direct": {},
         "reduce_bcast": {**_shapes(levels, ("linear", "binomial"), ("linear", "binomial")), "segment": segments(size)},
@@ -201,10 +205,14 @@ def _reduce_scatter(levels: Levels, size: int) -> dict[str, Grid]:
     return {
         "ring": {"segment": segments(size)},
         "recursive_halving": {"segment": segments(size)},
+        "circulant": {},
+        "pat": {"segment": segments(size)},
         "pairwise": {},
         "direct": {},
-        "leaders": {"leaders": some, "inside": levels.inside("binomial"), "level": levels.for_leaders},
-    }
+        "leaders": {
+            "leaders": some, "between": (None, "pat"), "inside": levels.inside("binomial"), "level": levels.for_leaders,
+        },
+    }  # fmt: skip
 
 
 def _alltoall(levels: Levels, size: int) -> dict[str, Grid]:

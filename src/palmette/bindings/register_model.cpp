@@ -25,6 +25,7 @@ using model::BoundTerms;
 using model::EdgeTerm;
 using model::LevelTerms;
 using model::MemoryTerm;
+using model::OnePortTerm;
 using model::RoundsTerm;
 using Lengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
 using Ports = std::map<std::string, std::int32_t>;
@@ -81,6 +82,15 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("with_aggregators_s", &LevelTerms::with_aggregators_s, "0: no bound.")
         .def_ro("latency_s", &LevelTerms::latency_s, "0: unknown.")
         .def_ro("crossed", &LevelTerms::crossed, "Some message must cross this level.");
+    nb::class_<OnePortTerm>(m, "OnePortTerm",
+                            "The least time of schedules in which a member sends and receives one message at a time.")
+        .def_ro("members", &OnePortTerm::members, "Nodes, or ranks with messages_only.")
+        .def_ro("blocks", &OnePortTerm::blocks, "Equal blocks of the vector in the fewest rounds; 0: any lengths.")
+        .def_ro("rounds", &OnePortTerm::rounds)
+        .def_ro("latency_s", &OnePortTerm::latency_s, "The smallest between members.")
+        .def_ro("bytes", &OnePortTerm::bytes, "Of the vector, or of the smallest member's block.")
+        .def_ro("bytes_per_s", &OnePortTerm::bytes_per_s, "Of the fastest member's edge; 0: unknown.")
+        .def_ro("seconds", &OnePortTerm::seconds, "0: no latency is known.");
     nb::class_<RoundsTerm>(m, "RoundsTerm", "Critical path of dependent messages until all members are informed.")
         .def_ro("members", &RoundsTerm::members, "Nodes, or ranks with messages_only.")
         .def_ro("at_once", &RoundsTerm::at_once, "Messages in flight per member; 0: unlimited.")
@@ -96,6 +106,7 @@ void register_bound_classes(nb::module_& m) {
     nb::class_<BoundTerms>(m, "BoundTerms", "All terms that bound a collective, and the resulting limits.")
         .def_ro("levels", &BoundTerms::levels, "Outermost first.")
         .def_ro("rounds", &BoundTerms::rounds)
+        .def_ro("one_port", &BoundTerms::one_port)
         .def_ro("copy", &BoundTerms::copy)
         .def_ro("reduce", &BoundTerms::reduce)
         .def_ro("limit", &BoundTerms::limit, "Switches only forward.")

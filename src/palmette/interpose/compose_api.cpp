@@ -2,8 +2,10 @@
 #include "palmette/interpose/palmette.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "palmette/interpose/settings.hpp"
 #include "palmette/runtime/composed/composed.hpp"
 #include "palmette/runtime/composed/sparse_sum.hpp"
+#include "palmette/runtime/composed/unexpected.hpp"
 #include "palmette/runtime/data/datatype.hpp"
 
 using palmette::base::fail;
@@ -37,6 +40,9 @@ struct palmette_plan {
 };
 struct palmette_sparse {
     std::unique_ptr<palmette::runtime::SparseSum> made;
+};
+struct palmette_arrivals {
+    palmette::runtime::Arrivals made;
 };
 struct palmette_run {
     ComposedRun made;
@@ -255,6 +261,55 @@ PALMETTE_API int palmette_sparse_plan(const palmette_sparse* sparse, int back, p
 }
 
 PALMETTE_API void palmette_sparse_free(palmette_sparse* sparse) { delete sparse; }
+
+PALMETTE_API int palmette_exchange(const int* to, const int64_t* counts, int count, const void* data, MPI_Datatype type,
+                                   MPI_Comm comm, palmette_arrivals** out) {
+    return guarded([&] {
+        palmette::runtime::Outgoing outgoing;
+        // The other ranks wait for this one.
+        try {
+            non_null(out, "out");
+            outgoing.element_bytes = extent_of(type);
+            outgoing.type = type, outgoing.data = data;
+            if (count < 0 || (count > 0 && (!to || !counts))) fail("count is ", count, ", or to or counts is null");
+            outgoing.to.assign(to, to + count);
+            outgoing.counts.assign(counts, counts + count);
+        } catch (const std::exception& error) {
+            outgoing.complaint = error.what();
+        }
+        const char* const fewer = std::getenv("PALMETTE_FAKE_COUNTED_RANKS");  // for tests
+        auto arrivals =
+            palmette::runtime::exchange_unexpected(comm, outgoing, palmette::interpose::settings_from_environment(),
+                                                   fewer ? std::atoi(fewer) : palmette::runtime::most_counted_ranks);
+        *out = new palmette_arrivals{std::move(arrivals)};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_arrivals_size(const palmette_arrivals* arrivals, int* senders, int64_t* elements) {
+    return guarded([&] {
+        const auto& made = non_null(arrivals, "arrivals").made;
+        non_null(senders, "senders") = static_cast<int>(made.from.size());
+        non_null(elements, "elements") = std::accumulate(made.counts.begin(), made.counts.end(), std::int64_t{0});
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_arrivals_take(const palmette_arrivals* arrivals, int* from, int64_t* counts, void* data) {
+    return guarded([&] {
+        const auto& made = non_null(arrivals, "arrivals").made;
+        auto* at = static_cast<char*>(data);
+        for (std::size_t i = 0; i < made.from.size(); ++i) {
+            *(&non_null(from, "from") + i) = made.from[i];
+            *(&non_null(counts, "counts") + i) = made.counts[i];
+            if (!made.blocks[i].empty())
+                at = std::copy(made.blocks[i].begin(), made.blocks[i].end(), &non_null(at, "data"));
+        }
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API void palmette_arrivals_free(palmette_arrivals* arrivals) { delete arrivals; }
 
 PALMETTE_API int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes) {
     return guarded([&] {

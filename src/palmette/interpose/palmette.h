@@ -34,6 +34,7 @@ typedef struct palmette_composition palmette_composition;
 typedef struct palmette_plan palmette_plan;
 typedef struct palmette_run palmette_run;
 typedef struct palmette_sparse palmette_sparse;
+typedef struct palmette_arrivals palmette_arrivals;
 
 /* A sentence about this thread's last error; valid until its next call. */
 const char* palmette_error(void);
@@ -87,6 +88,17 @@ int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_
 /* The plan of the sum from `partial` to `mine`, or back, on the buffers 0 and 1: `partial` and `mine`. */
 int palmette_sparse_plan(const palmette_sparse* sparse, int back, palmette_plan** out);
 void palmette_sparse_free(palmette_sparse* sparse);
+/* Messages to ranks that don't know who sends to them. Collective. Each rank names the `count` ranks that it has
+ * something for, each once, and sends counts[i] elements of the predefined `type`, 0 to 2^31 - 1, to rank to[i]: its
+ * blocks lie one after the other in `data`, in host memory. All ranks pass the same type. When it returns, everything
+ * that comes to this rank is in `out`, and `data` may be reused. Wrong arguments of one rank are an error on all. */
+int palmette_exchange(const int* to, const int64_t* counts, int count, const void* data, MPI_Datatype type,
+                      MPI_Comm comm, palmette_arrivals** out);
+/* How many ranks have sent to this one, and how many elements in all. */
+int palmette_arrivals_size(const palmette_arrivals* arrivals, int* senders, int64_t* elements);
+/* The senders in ascending order, how many elements each has sent, and the elements in that order. */
+int palmette_arrivals_take(const palmette_arrivals* arrivals, int* from, int64_t* counts, void* data);
+void palmette_arrivals_free(palmette_arrivals* arrivals);
 /* Communicators that follow the machine. Collective over `comm`, an intra-communicator, of which all ranks pass the
  * same arguments, but for `key` and what only rank 0 needs; what is made belongs to the caller, who frees it by
  * MPI_Comm_free. From Fortran: palmette.f90. Where one rank's arguments are wrong all ranks get MPI_ERR_ARG, and

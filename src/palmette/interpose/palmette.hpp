@@ -259,4 +259,37 @@ inline std::vector<double> distances(MPI_Comm comm, std::int64_t bytes) {
     return seconds;
 }
 
+/// What came to this rank from others that it didn't expect: see palmette_exchange.
+template <class T>
+struct Arrivals {
+    std::vector<int> from;             ///< ascending
+    std::vector<std::int64_t> counts;  ///< elements of each sender
+    std::vector<T> data;               ///< in that order
+};
+/// Collective: counts[i] elements go to rank to[i], one block after the other from `data`. `type`: MPI's for T. Throws
+/// Error on all ranks if it fails on one of them.
+template <class T>
+Arrivals<T> exchange(const std::vector<int>& to, const std::vector<std::int64_t>& counts, const std::vector<T>& data,
+                     MPI_Datatype type, MPI_Comm comm) {
+    // A rank that knows that something is wrong takes part all the same.
+    std::int64_t all = 0;
+    for (const std::int64_t count : counts) all += count;
+    const bool fits = to.size() == counts.size() && all == static_cast<std::int64_t>(data.size());
+    palmette_arrivals* made = nullptr;
+    check(palmette_exchange(to.data(), counts.data(), fits ? static_cast<int>(to.size()) : -1, data.data(), type, comm,
+                            &made));
+    struct Free {
+        void operator()(palmette_arrivals* arrivals) const noexcept { palmette_arrivals_free(arrivals); }
+    };
+    const std::unique_ptr<palmette_arrivals, Free> owned(made);
+    int senders = 0;
+    std::int64_t elements = 0;
+    check(palmette_arrivals_size(made, &senders, &elements));
+    Arrivals<T> out{std::vector<int>(static_cast<std::size_t>(senders)),
+                    std::vector<std::int64_t>(static_cast<std::size_t>(senders)),
+                    std::vector<T>(static_cast<std::size_t>(elements))};
+    check(palmette_arrivals_take(made, out.from.data(), out.counts.data(), out.data.data()));
+    return out;
+}
+
 }  // namespace palmette

@@ -24,7 +24,7 @@ void expect_complete(const Pattern& pattern, std::int32_t n, const std::vector<P
             messages[e.send ? std::tuple(me, e.peer, e.tag) : std::tuple(e.peer, me, e.tag)].push_back(
                 {e.send, e.range});
             for (std::int32_t i = 0; i < e.range.count; ++i) {
-                int& held = got[static_cast<std::size_t>((e.range.first + i) % n)];
+                int& held = got[static_cast<std::size_t>((e.range.first + i * e.range.stride) % n)];
                 if (e.send)
                     ASSERT_EQ(held, 1) << "participant " << me << " sends what it has not";
                 else
@@ -38,12 +38,13 @@ void expect_complete(const Pattern& pattern, std::int32_t n, const std::vector<P
         ASSERT_NE(sides[0].first, sides[1].first);
         ASSERT_EQ(sides[0].second.first, sides[1].second.first);
         ASSERT_EQ(sides[0].second.count, sides[1].second.count);
+        ASSERT_EQ(sides[0].second.stride, sides[1].second.stride);
     }
 }
 
 TEST(Exchange, every_pattern_brings_everything_to_everyone_once) {
-    for (const char* text :
-         {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange", "all", "circulant", "bine"})
+    for (const char* text : {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange", "all",
+                             "circulant", "pat", "bine"})
         for (std::int32_t n = 1; n <= 40; ++n) {
             const Pattern pattern = Pattern::parse(text);
             if (!pattern.refuse(n)) {
@@ -67,7 +68,8 @@ TEST(Exchange, recursive_doubling_and_bruck_take_logarithmic_steps) {
     EXPECT_EQ(neighbor_exchange(8, 3).size(), 2U * 4);
     EXPECT_EQ(bine(64, 5).size(), 2U * 6);
     for (std::int32_t n = 2; n <= 70; ++n)
-        EXPECT_EQ(circulant(n, 1).size(), 2U * static_cast<std::size_t>(std::ceil(std::log2(n)))) << n;
+        for (const auto& pattern : {circulant, pat})
+            EXPECT_EQ(pattern(n, 1).size(), 2U * static_cast<std::size_t>(std::ceil(std::log2(n)))) << n;
 }
 
 TEST(Exchange, patterns_say_which_numbers_of_participants_they_refuse) {

@@ -33,6 +33,24 @@ def test_in_network_makes_that_limit_the_one_that_counts(palmette: Call) -> None
     assert lines[2].startswith("bound where the network reduces")
 
 
+def test_the_least_time_with_one_message_at_a_time_stands_beside_the_limits(palmette: Call) -> None:
+    machine = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~200us:2core"
+    call = ("plan", "--bound", "bcast", "--machine", machine, "--size", "16K")
+    document = json.loads(palmette(*call, "--json").out)
+    term = document["one_port"]
+    assert (term["members"], term["rounds"]) == (8, term["blocks"] + 2)
+    assert term["seconds"] == pytest.approx(term["rounds"] * (200e-6 + 16384 / term["blocks"] / 12.5e6))
+    for blocks in range(1, 50):
+        assert term["seconds"] <= (blocks + 2) * (200e-6 + 16384 / blocks / 12.5e6) * (1 + 1e-9)
+    text = " ".join(palmette(*call).out.split())
+    assert "with one message in and one out at a time: " in text
+    assert f"{term['rounds']} rounds among 8, the vector in {term['blocks']} blocks" in text
+    # Without latencies nothing is said, and the limits are the same with and without.
+    unknown = json.loads(palmette("plan", "--bound", "bcast", "--machine", LAB, "--size", "16K", "--json").out)
+    assert unknown["one_port"] is None
+    assert unknown["seconds"] == document["seconds"]
+
+
 @pytest.mark.parametrize(
     ("machine", "ratio"),
     [

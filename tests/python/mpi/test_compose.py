@@ -47,6 +47,25 @@ def test_python_runs_them_on_arrays_with_mpi4pys_communicators(mpi: Mpi, ranks: 
     assert ran.out.count("right") == 1, ran.text
 
 
+@pytest.mark.parametrize("counted", [1024, 0], ids=["counted", "consensus"])
+@pytest.mark.parametrize("ranks", [1, 5])
+def test_messages_come_to_ranks_that_do_not_expect_them(mpi: Mpi, cluster: Cluster, ranks: int, counted: int) -> None:
+    settings = {**cluster.settings(ranks), "PALMETTE_FAKE_COUNTED_RANKS": str(counted)}
+    ran = mpi.run(ranks, "arrivals", "--rounds", 12, settings=settings)
+    ran.assert_right()
+
+
+def test_python_sends_to_ranks_that_do_not_expect_it(mpi: Mpi) -> None:
+    if importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py isn't installed: pip install mpi4py")
+    if mpi.abi == "abi":
+        pytest.skip("mpi4py's wheels are for the ABIs of MPICH and Open MPI")
+    program = PROGRAM.with_name("exchange.py")
+    ran = mpi.run(4, Path("/usr/bin/env"), f"PYTHONPATH={ROOT / 'python'}", sys.executable, program, preload=False)
+    assert ran.status == 0, ran.text
+    assert ran.out.count("right") == 1, ran.text
+
+
 @pytest.mark.parametrize(
     "file",
     [

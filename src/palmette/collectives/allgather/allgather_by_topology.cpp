@@ -119,7 +119,8 @@ class ByTopology {
         std::int32_t tag = first_tag;
         for (const Exchange& exchange : schedule())
             if (!exchange.send) {
-                const Blocks blocks = blocks_of(exchange.range);
+                const Blocks blocks =
+                    blocks_of_range(exchange.range, groups_.count(), [this](Range part) { return blocks_of(part); });
                 ++tag;
                 hand_out(tag, blocks, {builder_.recv(parent, tag, Buffer::recv, blocks, {})});
             }
@@ -168,7 +169,7 @@ const Algorithm allgather_by_topology{
     .source = "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for allgather and with any number of levels",
     .keys =
         "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), "
-        "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|bine (all)",
+        "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|pat|bine (all)",
     .preconditions = "the pattern at the top must support the number of groups there",
     .relays = true,
     .refuse = refuse,

@@ -173,6 +173,9 @@ class Leaders {
         }
         return blocks;
     }
+    Blocks blocks_in(Range range, std::int32_t rail) const {
+        return blocks_of_range(range, participants(), [&](Range part) { return blocks_of(part, rail); });
+    }
     /// Outer levels at which a ring between groups closes.
     std::vector<topology::Partition> outer_levels() const {
         return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
@@ -216,7 +219,7 @@ class Leaders {
         builder.stage("distribute");
         take_and_hand_out(builder, near, tag, own_part, me, gathered.all);
         for (const Exchange& exchange : schedule)
-            if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty())
+            if (const Blocks blocks = blocks_in(exchange.range, rail); !exchange.send && !blocks.empty())
                 take_and_hand_out(builder, near, ++tag, blocks, me, {});
     }
 
@@ -357,7 +360,7 @@ const Algorithm allgather_leaders{
         "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in "
         "docs/decisions/0004",
     .keys =
-        "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
+        "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|pat|bine (ring), "
         "inside=linear|binomial|k_nomial.K|shared (linear), layout=rails|rail_major|node_major (rails), level=LEVEL "
         "(node), single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .preconditions =
@@ -384,7 +387,8 @@ const Algorithm allgather_leaders{
         "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial leaders:inside=shared "
         "leaders:leaders=3,between=bruck,inside=shared leaders:leaders=2,inside=shared,layout=rail_major,single=64 "
         "leaders:leaders=2,between=recursive_doubling,inside=shared leaders:leaders=2,level=leaf,inside=shared "
-        "leaders:leaders=2,between=circulant,inside=shared,layout=node_major leaders:leaders=4,inside=shared,single=1",
+        "leaders:leaders=2,between=circulant,inside=shared,layout=node_major leaders:leaders=4,inside=shared,single=1 "
+        "leaders:leaders=2,between=pat",
 };
 
 }  // namespace palmette::collectives

@@ -1,5 +1,5 @@
-// Flat allreduce among all ranks, without leaders: recursive_doubling, recursive_multiplying, all, rabenseifner, ring
-// and direct. The patterns are drawn in reduce_exchange_*.cpp.
+// Flat allreduce among all ranks, without leaders: recursive_doubling, recursive_multiplying, all, rabenseifner,
+// circulant, pat, ring and direct. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -138,6 +138,39 @@ const Algorithm allreduce_rabenseifner{
     .tags = tags,
     .candidates = "rabenseifner",
     .samples = "rabenseifner rabenseifner:order=rank,segment=4",
+};
+
+const Algorithm allreduce_circulant{
+    .collective = Collective::allreduce,
+    .name = "circulant",
+    .sentence =
+        "Reduce-scatter and allgather on a circulant graph: 2 ceil(lg p) exchanges and 2 (p-1)/p of the vector for any "
+        "p, without folding.",
+    .source = "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
+    .keys = order_keys,
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = "circulant circulant:order=rank,segment=4",
+};
+
+const Algorithm allreduce_pat{
+    .collective = Collective::allreduce,
+    .name = "pat",
+    .sentence =
+        "The same numbers of exchanges and bytes as on a circulant graph, but the largest messages go to the nearest "
+        "ranks.",
+    .source = "Jeaugey, arXiv 2506.20252, 2025 (parallel aggregated trees), for allreduce here",
+    .keys = order_keys,
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = "pat",
+    .samples = "pat pat:order=rank,segment=4",
 };
 
 const Algorithm allreduce_ring{

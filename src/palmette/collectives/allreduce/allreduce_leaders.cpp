@@ -245,11 +245,13 @@ const Algorithm allreduce_leaders{
     .source =
         "Bayatpour, Chakraborty, Subramoni, Lu, Panda, SC 2017 (several leaders); Traeff, Hunold, CLUSTER 2020 (lanes)",
     .keys =
-        "leaders=L|all (1), between=recursive_doubling|recursive_multiplying[.K]|all|rabenseifner|ring|direct "
+        "leaders=L|all (1), between=recursive_doubling|recursive_multiplying[.K]|all|rabenseifner|circulant|pat|ring|"
+        "direct "
         "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE, "
         "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .preconditions =
-        "an operation that isn't commutative needs ranks in topology order, between other than ring, and one leader "
+        "an operation that isn't commutative needs ranks in topology order, between other than ring, circulant and "
+        "pat, and one leader "
         "where inside is a k-nomial tree",
     .relays = true,
     .refuse = refuse,
@@ -262,7 +264,8 @@ const Algorithm allreduce_leaders{
         "leaders:leaders=all,between=recursive_doubling,inside=shared "
         "leaders:leaders=all,between=rabenseifner,inside=shared "
         "leaders:leaders=all,between=recursive_doubling,inside=linear "
-        "leaders:leaders=all,between=rabenseifner,inside=linear leaders:leaders=all,between=all,inside=linear",
+        "leaders:leaders=all,between=rabenseifner,inside=linear leaders:leaders=all,between=all,inside=linear "
+        "leaders:leaders=all,between=pat,inside=shared leaders:leaders=all,between=pat,inside=linear",
     .samples =
         "leaders leaders:leaders=all,between=rabenseifner leaders:leaders=2,between=ring,inside=binomial,segment=8 "
         "leaders:leaders=3,between=direct,level=leaf,segment=4 leaders:between=all,level=leaf,inside=k_nomial.3 "
@@ -270,7 +273,9 @@ const Algorithm allreduce_leaders{
         "leaders:leaders=2,between=direct,inside=shared,level=leaf,segment=4 "
         "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8 "
         "leaders:leaders=all,between=ring,inside=shared,single=64 "
-        "leaders:leaders=2,between=all,level=socket,inside=shared",
+        "leaders:leaders=2,between=all,level=socket,inside=shared leaders:leaders=all,between=pat "
+        "leaders:between=circulant,level=leaf,inside=binomial,segment=8 "
+        "leaders:leaders=2,between=circulant,inside=shared",
 };
 
 }  // namespace palmette::collectives

@@ -85,11 +85,15 @@ class ScatterAllgather {
 
     void pass(const Exchange& exchange) {
         const std::int32_t p = job_.size();
-        Blocks blocks;
-        const std::int32_t straight = std::min(exchange.range.count, p - exchange.range.first);
-        blocks.insert({exchange.range.first, straight});
-        blocks.insert({0, exchange.range.count - straight});
-        blocks = minus(blocks, scattered_to(exchange.send ? exchange.peer : me_.value));
+        const auto run = [p](Range range) {
+            Blocks out;
+            const std::int32_t straight = std::min(range.count, p - range.first);
+            out.insert({range.first, straight});
+            out.insert({0, range.count - straight});
+            return out;
+        };
+        const Blocks blocks =
+            minus(blocks_of_range(exchange.range, p, run), scattered_to(exchange.send ? exchange.peer : me_.value));
         if (blocks.empty()) return;
         const Rank peer = job_.rank_at({exchange.peer});
         if (exchange.send)
@@ -145,12 +149,14 @@ const Algorithm bcast_scatter_allgather{
     .source =
         "van de Geijn; Barnett et al., Scalable High Performance Computing Conference 1994; Thakur et al., IJHPCA "
         "19(1), 2005",
-    .keys = "allgather=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring)",
+    .keys = "allgather=ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|pat (ring)",
     .preconditions = "the allgather's pattern must support the number of ranks",
     .refuse = refuse,
     .make = make,
     .candidates = "scatter_allgather:allgather=bruck",
-    .samples = "scatter_allgather scatter_allgather:allgather=recursive_doubling scatter_allgather:allgather=bruck.3",
+    .samples =
+        "scatter_allgather scatter_allgather:allgather=recursive_doubling scatter_allgather:allgather=bruck.3 "
+        "scatter_allgather:allgather=pat",
 };
 
 }  // namespace palmette::collectives

@@ -5,11 +5,20 @@
 namespace palmette::collectives {
 
 std::vector<plan::StepId> Exchanger::steps_that_received(Range range, std::uint16_t part) const {
-    // Ranges are circular: two overlap when either's first lies in the other.
     const auto inside = [this](std::int32_t participant, Range r) {
-        return (participant - r.first + n_) % n_ < r.count;
+        const std::int32_t distance = (participant - r.first + n_) % n_;
+        return distance % r.stride == 0 && distance / r.stride < r.count;
     };
-    const auto overlap = [&](Range a, Range b) { return inside(a.first, b) || inside(b.first, a); };
+    // Ranges are circular: two without gaps overlap when either's first lies in the other.
+    const auto overlap = [&](Range a, Range b) {
+        if (a.stride == 1 && b.stride == 1) return inside(a.first, b) || inside(b.first, a);
+        const Range& fewer = a.count < b.count ? a : b;
+        const Range& more = a.count < b.count ? b : a;
+        for (std::int32_t i = 0; i < fewer.count; ++i)
+            if (inside(static_cast<std::int32_t>((fewer.first + std::int64_t{i} * fewer.stride) % n_), more))
+                return true;
+        return false;
+    };
     std::vector<plan::StepId> steps;
     if (inside(me_, range)) steps = own_;
     if (range.count == 1) {
@@ -28,7 +37,7 @@ std::vector<plan::StepId> Exchanger::steps_that_received(Range range, std::uint1
 
 void Exchanger::run(const Schedule& schedule) {
     for (const Exchange& exchange : schedule) {
-        const plan::Blocks blocks = blocks_of_(exchange.range);
+        const plan::Blocks blocks = blocks_of_range(exchange.range, n_, blocks_of_);
         if (blocks.empty()) continue;
         const std::int32_t first_tag = first_tag_ + exchange.tag * parts_;
         if (!exchange.send) {

@@ -104,19 +104,44 @@ Schedule all_to_all(std::int32_t n, std::int32_t me) {
     return out;
 }
 
-Schedule circulant(std::int32_t n, std::int32_t me) {
-    Schedule out;
+std::vector<SkipStep> circulant_steps(std::int32_t n) {
+    std::vector<SkipStep> out;
     const std::vector<std::int32_t> skips = circulant_skips(n);
-    for (std::size_t k = 0; k + 1 < skips.size(); ++k) {
-        // A participant that has the skip[k] contributions from its own on receives the next ones, up to skip[k + 1].
-        const std::int32_t count = skips[k + 1] - skips[k];
-        const std::int32_t from = (me + skips[k]) % n;
-        const auto tag = static_cast<std::int32_t>(k);
-        out.push_back({true, (me - skips[k] + n) % n, {me, count}, tag});
-        out.push_back({false, from, {from, count}, tag});
+    // A participant that has the skip[k] contributions from its own on receives the next ones, up to skip[k + 1].
+    for (std::size_t k = 0; k + 1 < skips.size(); ++k) out.push_back({skips[k], skips[k + 1] - skips[k], 1});
+    return out;
+}
+
+std::vector<SkipStep> pat_steps(std::int32_t n) {
+    std::vector<SkipStep> out;
+    std::int64_t skip = 1;
+    while (skip * 2 < n) skip *= 2;
+    // A participant has the contributions at multiples of 2 skip from its own on, and receives those halfway between.
+    for (; skip > 0 && n > 1; skip /= 2)
+        out.push_back({static_cast<std::int32_t>(skip), static_cast<std::int32_t>((n + skip - 1) / (2 * skip)),
+                       static_cast<std::int32_t>(2 * skip)});
+    return out;
+}
+
+namespace {
+
+Schedule by_skips(std::int32_t n, std::int32_t me, const std::vector<SkipStep>& steps) {
+    Schedule out;
+    std::int32_t tag = 0;
+    for (const SkipStep& step : steps) {
+        const auto from = static_cast<std::int32_t>((std::int64_t{me} + step.skip) % n);
+        out.push_back({true, (me - step.skip + n) % n, {me, step.count, step.stride}, tag});
+        out.push_back({false, from, {from, step.count, step.stride}, tag});
+        ++tag;
     }
     return out;
 }
+
+}  // namespace
+
+Schedule circulant(std::int32_t n, std::int32_t me) { return by_skips(n, me, circulant_steps(n)); }
+
+Schedule pat(std::int32_t n, std::int32_t me) { return by_skips(n, me, pat_steps(n)); }
 
 Schedule bine(std::int32_t n, std::int32_t me) {
     Schedule out;
@@ -136,6 +161,7 @@ Pattern Pattern::parse(std::string_view text) {
     if (text == "neighbor_exchange") return {Kind::neighbor_exchange};
     if (text == "all") return {Kind::all};
     if (text == "circulant") return {Kind::circulant};
+    if (text == "pat") return {Kind::pat};
     if (text == "bine") return {Kind::bine};
     if (text == "bruck") return {Kind::bruck, 2};
     if (text.starts_with("bruck.")) {
@@ -146,8 +172,8 @@ Pattern Pattern::parse(std::string_view text) {
     }
     base::fail(
         "'", text,
-        "' is no exchange: there are ring, recursive_doubling, bruck, bruck.K, neighbor_exchange, all, circulant "
-        "and bine");
+        "' is no exchange: there are ring, recursive_doubling, bruck, bruck.K, neighbor_exchange, all, circulant, "
+        "pat and bine");
 }
 
 std::optional<std::string> Pattern::refuse(std::int32_t n) const {
@@ -175,6 +201,8 @@ Schedule Pattern::schedule(std::int32_t n, std::int32_t me, const std::vector<to
             return all_to_all(n, me);
         case Kind::circulant:
             return circulant(n, me);
+        case Kind::pat:
+            return pat(n, me);
         case Kind::bine:
             return bine(n, me);
     }

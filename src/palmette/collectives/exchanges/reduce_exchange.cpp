@@ -12,6 +12,8 @@ ReducePattern ReducePattern::parse(std::string_view text) {
     if (text == "recursive_multiplying") return {Kind::recursive_multiplying, 4};
     if (text == "all") return {Kind::recursive_multiplying, INT32_MAX};
     if (text == "rabenseifner") return {Kind::rabenseifner};
+    if (text == "circulant") return {Kind::circulant};
+    if (text == "pat") return {Kind::pat};
     if (text == "ring") return {Kind::ring};
     if (text == "direct") return {Kind::direct};
     constexpr std::string_view prefix = "recursive_multiplying.";
@@ -24,12 +26,14 @@ ReducePattern ReducePattern::parse(std::string_view text) {
     }
     base::fail("'", text,
                "' is no pattern of reductions: there are recursive_doubling, recursive_multiplying, "
-               "recursive_multiplying.K, all, rabenseifner, ring and direct");
+               "recursive_multiplying.K, all, rabenseifner, circulant, pat, ring and direct");
 }
 
 std::optional<std::string> ReducePattern::refuse(std::int32_t n, bool ordered) const {
     if (kind == Kind::ring && ordered && n > 1)
         return std::string("a ring doesn't combine contributions in rank order");
+    if ((kind == Kind::circulant || kind == Kind::pat) && ordered && n > 1)
+        return std::string("exchanges round a circle don't combine contributions in rank order");
     return std::nullopt;
 }
 
@@ -39,6 +43,8 @@ std::int32_t ReducePattern::parts(std::int32_t n) const {
             return 1;
         case Kind::rabenseifner:
             return power_of_two_in(n);
+        case Kind::circulant:
+        case Kind::pat:
         case Kind::ring:
         case Kind::direct:
             return n;
@@ -51,7 +57,9 @@ std::int32_t ReducePattern::tags(std::int32_t n) const {
         case Kind::recursive_multiplying:
             return 34;  // one per round, at most 31 rounds, and two to fold
         case Kind::rabenseifner:
-            return 64;  // two per stage, at most 30 stages, and two to fold
+        case Kind::circulant:
+        case Kind::pat:
+            return 64;  // two per stage, at most 31 stages, and two to fold
         case Kind::ring:
             return 2 * n;
         case Kind::direct:
@@ -72,6 +80,11 @@ std::vector<plan::StepId> ReducePattern::allreduce(const ReduceContext& context,
             return recursive_multiplying(context, radix);
         case Kind::rabenseifner:
             return Halving(context).allreduce();
+        case Kind::circulant:
+        case Kind::pat: {
+            SkipExchange exchange(context, kind == Kind::pat ? pat_steps(context.n) : circulant_steps(context.n));
+            return exchange.collect_parts(exchange.reduce_parts().ready);
+        }
         case Kind::ring: {
             ReduceRing ring(context, nested);
             ring.reduce_scatter();

@@ -1,4 +1,5 @@
-// Allreduce and reduce-scatter patterns among n abstract participants: recursive multiplying, halving, ring, direct.
+// Allreduce and reduce-scatter patterns among n abstract participants: recursive multiplying, halving, circulant
+// graphs, ring, direct.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "palmette/collectives/exchanges/exchange.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/collectives/trees/scratch_buffer.hpp"
 #include "palmette/plan/program.hpp"
@@ -162,6 +164,37 @@ class MultiwayHalving {
     std::vector<std::vector<std::optional<plan::StepId>>> given_;  ///< by stage and member
 };
 
+/// Reduce-scatter by the steps of an allgather on a circulant graph or by PAT, reversed in time, and for allreduce the
+/// allgather: ceil(lg n) steps and n - 1 parts for any n, where halving folds a power of two's rest in, with the whole
+/// vector. Träff, arXiv 2410.14234 (2024). Participant i ends with part i. Contributions aren't combined in order.
+class SkipExchange {
+  public:
+    /// `steps`: circulant_steps or pat_steps of context.n >= 2. For a reduce-scatter alone `work` is none of `input`
+    /// and `result`.
+    SkipExchange(const ReduceContext& context, std::vector<SkipStep> steps)
+        : context_(context), steps_(std::move(steps)) {}
+    /// Layers of scratch.
+    static constexpr std::size_t layers = 2;
+    /// Tags are 0 to 2 * (number of steps) - 1. The own part is in `result` after the steps `ready`.
+    Held reduce_parts();
+    /// Allgather, after reduce_parts. Returns the steps after which all parts are complete.
+    std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
+
+  private:
+    /// Parts at a distance from the own one.
+    Range at(std::int32_t distance, std::int32_t count, std::int32_t stride) const {
+        return {static_cast<std::int32_t>((std::int64_t{context_.me} + distance) % context_.n), count, stride};
+    }
+    plan::Blocks blocks_of(Range parts) const;
+    std::int32_t peer(std::int32_t distance) const {
+        return static_cast<std::int32_t>((std::int64_t{context_.me} + context_.n + distance) % context_.n);
+    }
+
+    const ReduceContext& context_;
+    std::vector<SkipStep> steps_;
+    std::vector<std::optional<plan::StepId>> given_;  ///< by step: the send of partial results
+};
+
 /// Reduce-scatter around the nested ring of allgather reversed in time, and for allreduce the allgather. An edge into
 /// or out of a group of s participants carries n - s parts each time.
 class ReduceRing {
@@ -217,11 +250,12 @@ class DirectExchange {
 
 /// One of the patterns, with its parameters.
 struct ReducePattern {
-    enum class Kind { recursive_multiplying, rabenseifner, ring, direct };
+    enum class Kind { recursive_multiplying, rabenseifner, circulant, pat, ring, direct };
     Kind kind = Kind::recursive_multiplying;
     std::int32_t radix = 2;
 
-    /// recursive_doubling, recursive_multiplying[.K], all, rabenseifner, ring or direct. Throws base::Error.
+    /// recursive_doubling, recursive_multiplying[.K], all, rabenseifner, circulant, pat, ring or direct. Throws
+    /// base::Error.
     static ReducePattern parse(std::string_view text);
     /// Why it can't run among n participants, or nothing.
     std::optional<std::string> refuse(std::int32_t n, bool ordered) const;

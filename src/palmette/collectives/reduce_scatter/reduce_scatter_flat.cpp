@@ -1,5 +1,5 @@
-// Flat reduce_scatter among all ranks, without leaders: ring, recursive_halving, pairwise and direct. Block i of all
-// vectors is combined at rank i. The patterns are drawn in reduce_exchange_*.cpp.
+// Flat reduce_scatter among all ranks, without leaders: ring, recursive_halving, circulant, pat, pairwise and direct.
+// Block i of all vectors is combined at rank i. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -8,6 +8,8 @@ namespace palmette::collectives {
 namespace {
 
 using plan::Buffer;
+
+bool by_skips(const Spec& spec) { return spec.name == "circulant" || spec.name == "pat"; }
 
 bool by_rank(const Spec& spec) { return spec.word("order", {"topology", "rank"}) == "rank"; }
 
@@ -20,13 +22,17 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     spec.word("nested", {"auto", "yes", "no"});
     if (ring && request.ordered && job.size() > 1)
         return std::string("a ring doesn't combine contributions in rank order");
+    if (by_skips(spec)) {
+        const ReducePattern::Kind kind = spec.name == "pat" ? ReducePattern::Kind::pat : ReducePattern::Kind::circulant;
+        if (const auto reason = ReducePattern{kind}.refuse(job.size(), request.ordered)) return reason;
+    }
     return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
 }
 
 /// Tags per slice.
 std::int32_t tags_of_pattern(const Job& job, const Spec& spec) {
     if (spec.name == "ring") return job.size();
-    return spec.name == "recursive_halving" ? 64 : 1;
+    return spec.name == "recursive_halving" || by_skips(spec) ? 64 : 1;
 }
 
 std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
@@ -40,6 +46,8 @@ void run(const ReduceContext& context, const Spec& spec, const std::vector<topol
         ReduceRing(context, nested).reduce_scatter();
     else if (spec.name == "recursive_halving")
         Halving(context).reduce_scatter();
+    else if (by_skips(spec))
+        SkipExchange(context, spec.name == "pat" ? pat_steps(context.n) : circulant_steps(context.n)).reduce_parts();
     else
         DirectExchange(context, spec.name == "pairwise" ? 2 : 0).reduce_scatter();
 }
@@ -62,8 +70,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
             .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
             .blocks_of = [](std::int32_t first, std::int32_t count) { return plan::Blocks(first, count); },
             .input = Buffer::send,
-            // Halving keeps its partial results in a buffer separate from its landings.
-            .work = plan::scratch_layer(spec.name == "recursive_halving" ? 2 : 0),
+            // Partial results lie in a buffer separate from the landings.
+            .work = plan::scratch_layer(spec.name == "recursive_halving" || by_skips(spec) ? 2 : 0),
             .result = Buffer::recv,
             .ready = {},
             .first_tag = i * tags_of_pattern(job, spec),
@@ -113,6 +121,38 @@ const Algorithm reduce_scatter_recursive_halving{
     .tags = tags,
     .candidates = "recursive_halving",
     .samples = "recursive_halving recursive_halving:order=rank,segment=32",
+};
+
+const Algorithm reduce_scatter_circulant{
+    .collective = Collective::reduce_scatter,
+    .name = "circulant",
+    .sentence =
+        "ceil(lg p) exchanges on a circulant graph, the largest with the farthest: p - 1 blocks a rank for any p.",
+    .source = "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
+    .keys = order_keys,
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .samples = "circulant circulant:order=rank,segment=32",
+};
+
+const Algorithm reduce_scatter_pat{
+    .collective = Collective::reduce_scatter,
+    .name = "pat",
+    .sentence =
+        "ceil(lg p) exchanges over distances 1, 2, 4, ..., the largest with the nearest: p - 1 blocks a rank for any "
+        "p.",
+    .source = "Jeaugey, arXiv 2506.20252, 2025 (parallel aggregated trees), in its logarithmic form",
+    .keys = order_keys,
+    .preconditions = "the operation is commutative",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .candidates = "pat",
+    .samples = "pat pat:order=rank,segment=32",
 };
 
 const Algorithm reduce_scatter_pairwise{

@@ -1,4 +1,4 @@
-// reduce_scatter, leaders: reduce inside groups to leaders, direct exchange between leaders, scatter inside.
+// reduce_scatter, leaders: reduce inside groups to leaders, exchange between leaders, scatter inside.
 //
 //   p = 8 on two nodes of four, leaders=2 (lane A: blocks 0 1 4 5 at 0 and 4, lane B: blocks 2 3 6 7 at 2 and 6):
 //
@@ -20,7 +20,12 @@ using plan::Buffer;
 using plan::Interval;
 using plan::StepId;
 
-constexpr std::int32_t up_tag = 0, between_tag = 1, down_tag = 2, tags_a_lane = 3;
+constexpr std::int32_t up_tag = 0, down_tag = 1, between_tag = 2;
+
+/// Key between: direct (default), circulant or pat.
+ReducePattern between_of(const Spec& spec) {
+    return ReducePattern::parse(spec.word("between", {"direct", "circulant", "pat"}));
+}
 constexpr std::int32_t expose_input = 0, expose_result = 1;
 
 /// Groups of one level and the lanes between them.
@@ -83,6 +88,8 @@ class Maker {
         : job_(job),
           request_(request),
           lanes_(job, spec),
+          pattern_(between_of(spec)),
+          tags_a_lane_(between_tag + pattern_.tags(lanes_.groups().count())),
           shared_(lanes_.shared() && request.shared_memory),
           builder_(rank),
           self_(job.position_of(rank)),
@@ -122,7 +129,7 @@ class Maker {
         } else {
             VectorTree tree(job_, self_, builder_, scratch_, lanes_.place(self_, g_, lane), blocks, {});
             layers = tree.layers();
-            held = tree.up(held, plan::scratch_layer(layers), lane * tags_a_lane + up_tag);
+            held = tree.up(held, plan::scratch_layer(layers), lane * tags_a_lane_ + up_tag);
         }
         if (leads) {
             builder_.stage("between leaders");
@@ -152,6 +159,7 @@ class Maker {
         const Interval served = lanes_.served(g_, lane);
         if (lanes_.groups().count() == 1) return held;
         const Buffer result = served.count == 1 ? Buffer::recv : plan::scratch_layer(first_layer);
+        const bool direct = pattern_.kind == ReducePattern::Kind::direct;
         const ReduceContext context{
             .builder = builder_,
             .scratch = scratch_,
@@ -159,25 +167,29 @@ class Maker {
             .me = g_,
             .rank_of = [&](std::int32_t g) { return job_.rank_at(lanes_.leader(g, lane)); },
             .blocks_of =
-                [&](std::int32_t first, std::int32_t) {
-                    const Interval theirs = lanes_.served(first, lane);
-                    return Blocks(theirs.first, theirs.count);
+                [&](std::int32_t first, std::int32_t count) {
+                    Blocks out;
+                    for (std::int32_t g = first; g < first + count; ++g) out.insert(lanes_.served(g, lane));
+                    return out;
                 },
             .input = held.buffer,
-            .work = result,
+            .work = direct ? result : plan::scratch_layer(first_layer + 1 + SkipExchange::layers),
             .result = result,
             .first_layer = first_layer + 1,
             .ready = held.ready,
-            .first_tag = lane * tags_a_lane + between_tag,
+            .first_tag = lane * tags_a_lane_ + between_tag,
             .slice = {},
             .ordered = request_.ordered,
         };
-        return {result, DirectExchange(context).reduce_scatter()};
+        if (direct) return {result, DirectExchange(context).reduce_scatter()};
+        return SkipExchange(context, pattern_.kind == ReducePattern::Kind::pat ? pat_steps(context.n)
+                                                                               : circulant_steps(context.n))
+            .reduce_parts();
     }
 
     /// The leader has its served blocks in `held`.
     void hand_out(std::int32_t lane, Interval served, const Held& held) {
-        const std::int32_t tag = lane * tags_a_lane + down_tag;
+        const std::int32_t tag = lane * tags_a_lane_ + down_tag;
         const Interval others{served.first + 1, served.count - 1};
         if (served.first == self_.value) {
             if (held.buffer != Buffer::recv)
@@ -200,6 +212,8 @@ class Maker {
     const Job& job_;
     const Request& request_;
     Lanes lanes_;
+    ReducePattern pattern_;
+    std::int32_t tags_a_lane_;
     bool shared_;
     plan::ProgramBuilder builder_;
     Position self_;
@@ -208,14 +222,16 @@ class Maker {
 };
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"leaders", "inside", "level", "single"});
+    check_keys(spec, {"leaders", "between", "inside", "level", "single"});
     check_single_copy(spec);
-    const Lanes checked(job, spec);
+    const Lanes lanes(job, spec);
+    if (const auto reason = between_of(spec).refuse(lanes.groups().count(), request.ordered)) return reason;
     return refuse_scattered(job, request);
 }
 
 std::int64_t tags(const Job& job, const Request&, const Spec& spec) {
-    return std::int64_t{Lanes(job, spec).count()} * tags_a_lane;
+    const Lanes lanes(job, spec);
+    return std::int64_t{lanes.count()} * (between_tag + between_of(spec).tags(lanes.groups().count()));
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
@@ -228,23 +244,26 @@ const Algorithm reduce_scatter_leaders{
     .collective = Collective::reduce_scatter,
     .name = "leaders",
     .sentence =
-        "Groups reduce at one leader or, in lanes, at several; leaders exchange blocks directly and scatter them in "
-        "their groups.",
+        "Groups reduce at one leader or, in lanes, at several; leaders exchange blocks and scatter them in their "
+        "groups.",
     .source = "Traeff, Hunold, CLUSTER 2020 (lanes)",
     .keys =
-        "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared "
+        "leaders=L|all (1; at most the ranks of the smallest group), between=direct|circulant|pat (direct), "
+        "inside=linear|binomial|k_nomial.K|shared "
         "(linear), level=LEVEL (node), single=SIZE (never), with inside=shared: exposures from there on are read by "
         "single copy",
-    .preconditions = "an operation that isn't commutative needs ranks in topology order",
+    .preconditions = "an operation that isn't commutative needs ranks in topology order, and between=direct",
     .relays = true,
     .refuse = refuse,
     .make = make,
     .tags = tags,
     .node_memory = NodeMemory::where_asked,
-    .candidates = "leaders:leaders=all,inside=shared leaders:inside=linear",
+    .candidates =
+        "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared",
     .samples =
         "leaders leaders:leaders=all,inside=binomial leaders:leaders=2,level=leaf leaders:leaders=2,inside=shared "
-        "leaders:leaders=2,inside=shared,single=64 leaders:leaders=all,inside=shared",
+        "leaders:leaders=2,inside=shared,single=64 leaders:leaders=all,inside=shared leaders:between=circulant "
+        "leaders:leaders=all,between=pat,inside=shared leaders:leaders=2,between=pat,level=leaf,inside=binomial",
 };
 
 }  // namespace palmette::collectives

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "palmette/base/error.hpp"
+#include "palmette/model/bound/one_port.hpp"
 #include "palmette/plan/space.hpp"
 
 namespace palmette::model {
@@ -47,6 +49,7 @@ class Terms {
         BoundTerms out;
         for (std::size_t l = 0; l < job_.levels().size(); ++l) out.levels.push_back(level_terms(l));
         out.rounds = rounds();
+        out.one_port = one_port(out.rounds);
         out.copy = copied();
         out.reduce = reduced();
         out.limit = limit(out, false);
@@ -189,6 +192,47 @@ class Terms {
         if (out.at_once > 0)
             for (std::int64_t informed = 1; informed < out.members; informed *= out.at_once + 1) ++out.rounds;
         out.seconds = std::max(out.rounds * out.latency_s, out.spread_s);
+        return out;
+    }
+
+    OnePortTerm one_port(const RoundsTerm& rounds) const {
+        OnePortTerm out;
+        out.members = rounds.members;
+        out.latency_s = rounds.latency_s;
+        if (out.latency_s <= 0) return out;
+        const JobLevel& nodes = job_.levels()[*job_.find_level("node")];
+        std::int64_t smallest = job_.size();
+        if (!options_.messages_only || nodes.groups.all_single())
+            for (std::int32_t g = 0; g < nodes.groups.count(); ++g) {
+                smallest = std::min<std::int64_t>(smallest, nodes.groups.size_of(g));
+                if (nodes.up_bytes_per_s[g] <= 0) out.bytes_per_s = std::numeric_limits<double>::infinity();
+                out.bytes_per_s = std::max(out.bytes_per_s, nodes.up_bytes_per_s[g]);
+            }
+        else
+            smallest = 1;
+        if (std::isinf(out.bytes_per_s)) out.bytes_per_s = 0;
+        const OnePort port{out.members, out.latency_s, out.bytes_per_s};
+        switch (request_.collective) {
+            case Collective::bcast:
+            case Collective::reduce:
+            case Collective::allreduce:
+            case Collective::scan:
+            case Collective::exscan: {
+                out.bytes = crossing_.total();
+                const BlockRounds least = least_rounds(port, out.bytes, request_.element_bytes);
+                out.blocks = least.blocks, out.rounds = least.rounds, out.seconds = least.seconds;
+                return out;
+            }
+            case Collective::alltoall:
+                out.bytes = crossing_.even() ? smallest * smallest * crossing_.block_of({0}) : 0;
+                break;
+            case Collective::barrier:
+                break;
+            default:
+                out.bytes = crossing_.even() ? smallest * crossing_.block_of({0}) : 0;
+        }
+        out.rounds = doublings(out.members);
+        out.seconds = least_collecting_s(port, out.bytes);
         return out;
     }
 

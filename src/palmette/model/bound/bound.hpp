@@ -88,6 +88,19 @@ struct RoundsTerm {
     double seconds = 0;   ///< the larger of the two
 };
 
+/// The least time of schedules in which a member sends one message at a time, and receives one at a time
+/// (one_port.hpp): what short vectors can be compared with. It is no limit of `Bound`, since messages in flight
+/// together share latency.
+struct OnePortTerm {
+    std::int64_t members = 0;  ///< nodes, or ranks with `messages_only`
+    std::int64_t blocks = 0;   ///< bcast, reduce, allreduce and scan: of the vector, in the fewest rounds; else 0
+    std::int64_t rounds = 0;   ///< n - 1 + q of n blocks, or q, where messages may have any length
+    double latency_s = 0;
+    std::int64_t bytes = 0;  ///< of the vector, or of the smallest member's block
+    double bytes_per_s = 0;  ///< of the fastest member's edge; 0: unknown
+    double seconds = 0;      ///< 0: no latency is known
+};
+
 /// Lower bound on the copies or reductions of the busiest rank.
 struct MemoryTerm {
     std::int64_t bytes = 0;
@@ -99,6 +112,7 @@ struct MemoryTerm {
 struct BoundTerms {
     std::vector<LevelTerms> levels;  ///< outermost first
     RoundsTerm rounds;
+    OnePortTerm one_port;
     MemoryTerm copy;
     MemoryTerm reduce;
     Bound limit;             ///< switches only forward
@@ -131,6 +145,9 @@ struct BoundTerms {
 /// An in-network multicast reaches all ranks at once. With `messages_only` also the lower bound of the postal model on
 /// nodes and groups (spread_of_job.hpp): from the root with the senders' gaps (bcast, scatter), to it with the
 /// receivers' (gather, reduce), or the larger of both.
+///
+/// *One port.* Beside the limits, for comparison: the same latency and the fastest member's edge, where a message
+/// occupies both of its ends for latency and bytes. An allreduce or scan is at least a reduce.
 ///
 /// *Memory.* A rank copies its own block to the result (gather, scatter, allgather, alltoall; without MPI_IN_PLACE);
 /// reducing p vectors of n bytes produces (p-1) n bytes of results, at best distributed evenly over p ranks. Intra-node

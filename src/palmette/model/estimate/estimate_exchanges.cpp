@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "palmette/base/error.hpp"
+#include "palmette/collectives/exchanges/exchange.hpp"
 #include "palmette/collectives/trees/tree_shape.hpp"
 #include "palmette/model/estimate/estimate_families.hpp"
 
@@ -73,6 +74,21 @@ double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
            (cuts > 1 ? latency : 0);
 }
 
+/// Circulant graphs and PAT among ranks at stride `stride`; one of each `each` ranks takes part concurrently.
+double skips_s(const Tiers& tiers, std::string_view pattern, double bytes, double stride, double each) {
+    const auto n = static_cast<std::int32_t>(std::ceil(tiers.ranks() / stride));
+    double total = 0;
+    for (const collectives::SkipStep& step :
+         pattern == "pat" ? collectives::pat_steps(n) : collectives::circulant_steps(n)) {
+        // The other way round the circle may be shorter.
+        const std::int32_t distance = std::min(step.skip, n - step.skip);
+        total += tiers.round(distance * stride, step.count * bytes, Partners::shift, each);
+        // Contributions with gaps between them are packed and unpacked.
+        if (step.stride > 1 && step.count > 1) total += 2 * tiers.copy_s(step.count * bytes);
+    }
+    return total;
+}
+
 double split_in_node(const FormulaInput& input, std::string_view inside, double n, bool combine, bool pieces = false);
 
 /// Time of a leader to collect from, or distribute to, the other ranks of its node.
@@ -121,6 +137,7 @@ std::optional<double> estimate_block_exchange(const FormulaInput& input, std::st
                          (digit > 1 ? tiers[tiers.crossed(d * each)].latency_s : 0);
         return total;
     }
+    if (pattern == "circulant" || pattern == "pat") return skips_s(tiers, pattern, bytes, each, each);
     return std::nullopt;
 }
 
@@ -135,6 +152,10 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     }
     if (name == "recursive_doubling" || name == "recursive_halving") {
         const auto time = estimate_block_exchange(input, "recursive_doubling", m, 1);
+        return time ? std::optional(*time + combined) : std::nullopt;
+    }
+    if (name == "circulant" || name == "pat") {
+        const auto time = estimate_block_exchange(input, name, m, 1);
         return time ? std::optional(*time + combined) : std::nullopt;
     }
     if (name == "bruck")
@@ -166,10 +187,13 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     if (name != "leaders" || any_of(input, {"level", "layout"})) return std::nullopt;
     std::string_view inside = input.spec.find("inside").value_or("linear");
     const bool all_lead = input.spec.find("leaders") == "all";
+    const std::string_view scattered = input.spec.find("between").value_or("direct");
     if (all_lead && input.combines && inside == "shared") {
         // Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what
         // has come together.
-        const double exchange = nodes > 1 ? tiers.between_nodes(nodes - 1, m) + tiers.reduce_s(m * (nodes - 1)) : 0;
+        const double steps =
+            scattered == "direct" ? tiers.between_nodes(nodes - 1, m) : skips_s(tiers, scattered, m, group, 1);
+        const double exchange = nodes > 1 ? steps + tiers.reduce_s(m * (nodes - 1)) : 0;
         return split_in_node(input, inside, m * p, true) + exchange +
                (group > 1 && input.shares
                     ? tiers.intra_node().latency_s + (group - 1) * assumed::cache_miss_s + 2 * tiers.copy_s(m)
@@ -228,6 +252,11 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         for (std::size_t t = 0; t + 1 < tiers.count(); ++t)
             if (!tiers[t].inside && tiers[t].edge > 0 && tiers[t].ranks < p)
                 exchange = std::max(exchange, (p - tiers[t].ranks) * m * tiers[t].ranks / group / tiers[t].edge);
+        if (scattered != "direct" && nodes > 1) {
+            const auto steps = estimate_block_exchange(input, scattered, m * group, group);
+            if (!steps) return std::nullopt;
+            exchange = *steps;
+        }
         return node_s(input, m * p, inside, true) + exchange + tiers.reduce_s(m * group * (nodes - 1)) +
                node_s(input, m, "linear", false);
     }
@@ -254,8 +283,10 @@ std::optional<double> vector_exchange(const FormulaInput& input, std::string_vie
     if (pattern == "recursive_doubling" || pattern == "rabenseifner") radix = 2;
     if (pattern == "recursive_multiplying") radix = 4;
     if (pattern.starts_with("recursive_multiplying.")) radix = radix_of(input, pattern.substr(pattern.find('.') + 1));
+    if (pattern == "circulant" || pattern == "pat")
+        return 2 * skips_s(tiers, pattern, n / parts, stride, each) + tiers.reduce_s(n * (parts - 1) / parts);
     if (pattern == "ring") {
-        const auto half = estimate_block_exchange(input, "ring", n / parts, stride);
+        const auto half = estimate_block_exchange(input, pattern, n / parts, stride);
         return half ? std::optional(2 * *half + tiers.reduce_s(n * (parts - 1) / parts)) : std::nullopt;
     }
     if (pattern == "all") {
@@ -389,7 +420,8 @@ std::optional<double> estimate_allreduce(const FormulaInput& input) {
     const double n = input.bytes, p = tiers.ranks();
     const std::string_view name = input.spec.name;
     if (name != "ring" && name != "node_pieces" && input.spec.find("segment")) return std::nullopt;
-    if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring")
+    if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring" ||
+        name == "circulant" || name == "pat")
         return vector_exchange(input, name, n, 1, 1);
     if (name == "recursive_multiplying")
         return vector_exchange(input, "recursive_multiplying." + std::to_string(input.spec.integer("radix", 4, 2)), n,

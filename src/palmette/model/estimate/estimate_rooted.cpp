@@ -196,8 +196,9 @@ bool one_outstanding_send(const FormulaInput& input, double bytes) {
     return input.tiers.is_unbuffered(bytes) && input.spec.find("window") && input.spec.integer("window", 1) == 1;
 }
 
-/// The default of bcast_circulant.cpp.
-double circulant_segments(double vector) {
+/// The defaults of bcast_circulant.cpp and reduce_circulant.cpp.
+double circulant_segments(double vector, bool combines) {
+    if (combines) return std::max(1.0, std::ceil(vector / std::clamp<double>(vector / 16, 8 << 10, 64 << 10)));
     if (vector < 32 << 10) return 1;
     return std::max(16.0, std::ceil(vector / (64 << 10)));
 }
@@ -213,22 +214,26 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
         input.spec.name == "leaders")
         return std::nullopt;
     if (input.spec.name == "circulant") {
-        if (tiers.node().ranks > 1 || input.combines || input.spec.find("segments")) return std::nullopt;
+        if (tiers.node().ranks > 1) return std::nullopt;
         // One segment per rank and round, over cyclically halving distances; most segments arrived some rounds before
         // they are forwarded. Concurrent sends of a rank share its link, so that each round is delayed by those after
         // it, too.
-        const double segments = input.spec.find("segment") ? input.segments(vector) : circulant_segments(vector);
+        const double segments = input.spec.find("segments")  ? input.spec.integer("segments", 1)
+                                : input.spec.find("segment") ? input.segments(vector)
+                                                             : circulant_segments(vector, input.combines);
         const double part = vector / segments;
+        const double combining = input.combines ? tiers.reduce_s(part) : 0;
         double first = 0, together = 0;
         for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2) {
             const double span = std::max(1.0, std::floor(d));
-            first += tiers.round(span, part, Partners::shift) + together * tiers.transfer(tiers.crossed(span), part);
+            first += combining + tiers.round(span, part, Partners::shift) +
+                     together * tiers.transfer(tiers.crossed(span), part);
             if (tiers.is_unbuffered(part) && !one_outstanding_send(input, part)) together += 1;
         }
         const double gap = one_outstanding_send(input, part)
                                ? tiers.message(0, part)
                                : std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
-        return first + (segments - 1) * gap;
+        return first + (segments - 1) * std::max(gap, combining);
     }
     if (input.spec.name == "scatter_allgather") {
         const auto all =

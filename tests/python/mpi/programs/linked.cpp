@@ -46,6 +46,18 @@ int main(int argc, char** argv) {
         back.wait();
         for (std::size_t i = 0; i < partial.size(); ++i)
             wrong += partial[i] != ranks - static_cast<int>(sparse.partial_rows()[i]);
+        // To the next rank, which doesn't know: rank + 1 elements.
+        const std::vector<int> next(static_cast<std::size_t>(rank) + 1, 100 + rank);
+        const auto came = palmette::exchange<int>({(rank + 1) % ranks}, {rank + 1}, next, MPI_INT, MPI_COMM_WORLD);
+        const int before = (rank + ranks - 1) % ranks;
+        wrong += came.from != std::vector<int>{before} || came.counts[0] != before + 1 ||
+                 came.data != std::vector<int>(static_cast<std::size_t>(before) + 1, 100 + before);
+        try {
+            palmette::exchange<int>({0}, {rank}, next, MPI_INT, MPI_COMM_WORLD);
+            ++wrong;
+        } catch (const palmette::Error& error) {
+            wrong += std::string(error.what()).find("count is -1") == std::string::npos;
+        }
         try {
             palmette::Plan(halo, MPI_COMM_WORLD, "method=star");
             ++wrong;
