@@ -357,8 +357,8 @@ bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame
     seen.name = pointer_at(code, layout_->name);
     seen.lines = pointer_at(code, layout_->lines);
     if (!is_plausible(seen.file) || !is_plausible(seen.name) || !is_plausible(seen.lines)) return false;
-    if (must_ask && !(base::is_readable(seen.file, 128) && base::is_readable(seen.name, 128) &&
-                      base::is_readable(seen.lines, 64)))
+    if (must_ask &&
+        !(base::is_readable(seen.file, 128) && base::is_readable(seen.name, 128) && base::is_readable(seen.lines, 64)))
         return false;
     seen.name_hash = at<std::uint64_t>(seen.name, text_hash);
     seen.file_hash = at<std::uint64_t>(seen.file, text_hash);
@@ -393,7 +393,8 @@ std::uint64_t PythonFrames::line_check_of(const Seen& seen) const {
     const auto first_line = at<std::int32_t>(seen.code, layout_->first_line);
     std::uint64_t check = line_key(seen.code, seen.instruction) ^ seen.lines << 7U ^ bytes << 48U ^
                           static_cast<std::uint64_t>(first_line) << 24U;
-    if (bytes >= 16) check ^= at<std::uint64_t>(seen.lines, bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
+    if (bytes >= 16)
+        check ^= at<std::uint64_t>(seen.lines, bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
     check = (check * 0x9E3779B97F4A7C15ULL) & 0xFFFFFFFF00000000ULL;
     return check != 0 ? check : std::uint64_t{1} << 32U;
 }

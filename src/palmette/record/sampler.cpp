@@ -53,7 +53,6 @@ void after_unload() {}
 
 #else
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -97,7 +96,7 @@ struct SampledState {
     std::uint32_t number = 0;
     std::uint64_t period_ns = 0;
     std::uint64_t taken = 0, taken_ticks = 0;  ///< since the rate was adapted
-    SampledFrames frames, frames_of_call;  ///< `frames`: where `last` doesn't do
+    SampledFrames frames, frames_of_call;      ///< `frames`: where `last` doesn't do
     LastStack last;
 };
 
@@ -446,25 +445,6 @@ void Sampler::count(SampledState& state, std::uint32_t context, std::uint64_t ti
     sample.ticks.store(ticks, std::memory_order_release);
 }
 
-/// What a new thread does.
-struct Start {
-    void* (*routine)(void*);
-    void* argument;
-};
-
-void* begin_thread(void* given) {
-    const Start start = *static_cast<Start*>(given);
-    delete static_cast<Start*>(given);
-    Sampler::own().join();
-    // In the place of this function, so that it is in no stack.
-    return start.routine(start.argument);
-}
-
-/// The first thread, which nobody makes.
-__attribute__((constructor)) void join_first_thread() {
-    if (sampling_wish() && static_cast<pid_t>(syscall(SYS_gettid)) == getpid()) Sampler::own().join();
-}
-
 }  // namespace
 
 void start_sampling(trace::SectionHeader& section) {
@@ -472,6 +452,8 @@ void start_sampling(trace::SectionHeader& section) {
     Sampler::own().join();
     Sampler::own().start(section);
 }
+
+void sample_this_thread() { Sampler::own().join(); }
 
 void stop_sampling() {
     if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->stop();
@@ -497,21 +479,5 @@ void move_samples_to(int signal) {
 }
 
 }  // namespace palmette::record
-
-extern "C" __attribute__((visibility("default"))) int entry_pthread_create(pthread_t* thread,
-                                                                           const pthread_attr_t* attributes,
-                                                                           void* (*routine)(void*),
-                                                                           void* argument) __asm__("pthread_create");
-int entry_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
-    using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-    static const auto next = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
-    if (!next) return EAGAIN;
-    if (!palmette::record::sampling_wish()) return next(thread, attributes, routine, argument);
-    auto* const start = new (std::nothrow) palmette::record::Start{routine, argument};
-    if (!start) return EAGAIN;
-    const int code = next(thread, attributes, &palmette::record::begin_thread, start);
-    if (code != 0) delete start;
-    return code;
-}
 
 #endif
