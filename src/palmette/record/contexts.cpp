@@ -12,30 +12,6 @@ void Contexts::attach(trace::SectionHeader& section) {
     table_->count.store(1, std::memory_order_release);
 }
 
-Contexts::Found Contexts::find(const SampledFrames& frames, LastPath& last) {
-    Found out;
-    bool is_same = true;
-    const std::size_t count = frames.size();
-    for (std::size_t i = 0; i < count; ++i) {
-        const SampledFrame frame = frames.from_outside(i);
-        is_same = is_same && i < last.count && last.frames[i] == frame;
-        if (is_same) {
-            out.node = last.nodes[i];
-            continue;
-        }
-        const std::uint32_t next = child_of(out.node, frame);
-        if (next == 0) {
-            out.is_short = true;
-            last.count = i;
-            return out;
-        }
-        last.frames[i] = frame;
-        last.nodes[i] = out.node = next;
-    }
-    last.count = count;
-    return out;
-}
-
 bool Contexts::is(std::uint32_t number, std::uint32_t parent, const SampledFrame& frame) const {
     const trace::ContextNode& node = nodes_[number];
     return node.parent == parent && node.offset == frame.offset && node.module == frame.module &&

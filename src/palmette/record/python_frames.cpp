@@ -101,7 +101,10 @@ constexpr std::array<PythonLayout, 4> layouts{{
 }};
 /// A frame of 3.12 and newer that stands on the native stack, where an evaluation began.
 constexpr unsigned owned_by_native_stack = 3;
-constexpr std::uint32_t object_type = 8, object_size = 16, bytes_of_object = 32, text_length = 16, text_state = 32;
+constexpr std::uint32_t object_type = 8, object_size = 16, bytes_of_object = 32, text_length = 16, text_hash = 24,
+                        text_state = 32;
+/// Of a text that nobody has asked for it.
+constexpr std::uint64_t no_hash = ~std::uint64_t{0};
 /// Offsets in a thread's chunk of frames: its top and limit follow the pointer to it in the thread state.
 constexpr std::uint32_t chunk_top = 8, chunk_limit = 16, chunk_data = 24;
 
@@ -160,6 +163,11 @@ class Utf8 {
     std::string_view view_;
 };
 
+/// Of an instruction of a code object.
+std::uint64_t line_key(std::uintptr_t code, std::int64_t instruction) {
+    return code >> 4U | static_cast<std::uint64_t>(instruction) << 44U;
+}
+
 bool is_plausible(std::uintptr_t address) { return address > 4096 && address % 8 == 0 && address >> 48U == 0; }
 
 }  // namespace
@@ -200,7 +208,7 @@ void PythonFrames::look_for(trace::SectionHeader& section) {
 }
 
 PythonFrames::Walk::Walk(PythonFrames& python, std::uintptr_t sp, std::uintptr_t high)
-    : python_(python), layout_(python.layout_), inner_(sp), high_(high) {
+    : python_(&python), layout_(python.layout_), sp_(sp), high_(high), inner_(sp) {
     if (!layout_) return;
     state_ = reinterpret_cast<std::uintptr_t>(python.own_state_());
     // At the end other threads' states go while they are on their stacks.
@@ -211,51 +219,57 @@ PythonFrames::Walk::Walk(PythonFrames& python, std::uintptr_t sp, std::uintptr_t
         chunk_top_ = pointer_at(state_, layout_->chunk + chunk_top);
         chunk_end_ = pointer_at(state_, layout_->chunk + chunk_limit);
     }
-    if (layout_->minor <= 12) evaluation_ = pointer_at(state_, layout_->current);
-    if (layout_->minor == 10) frame_ = pointer_at(state_, layout_->old_frame);
-    if (layout_->minor >= 13) frame_ = pointer_at(state_, layout_->current);
+    if (layout_->minor <= 12) at_.evaluation = pointer_at(state_, layout_->current);
+    if (layout_->minor == 10) at_.frame = pointer_at(state_, layout_->old_frame);
+    if (layout_->minor >= 13) at_.frame = pointer_at(state_, layout_->current);
     begin_evaluation();
+}
+
+bool PythonFrames::Walk::stand(const Place& place) {
+    if (!is_on_stack(place.mark, sizeof place.mark)) return false;
+    at_ = place;
+    inner_ = place.evaluation;
+    steps_ = 0;
+    is_wrong_ = false;
+    return true;
 }
 
 PythonFrames::Walk::Step PythonFrames::Walk::fail() {
     is_wrong_ = true;
-    mark_ = 0;
+    at_.mark = 0;
     return Step::none;
 }
 
 /// Finds the mark of the evaluation that is the next one outwards.
 void PythonFrames::Walk::begin_evaluation() {
-    mark_ = 0;
+    at_.mark = 0;
     if (layout_->minor <= 12) {
-        if (evaluation_ == 0 || evaluation_ == state_ + layout_->root) {
+        if (at_.evaluation == 0 || at_.evaluation == state_ + layout_->root) {
             // Without an evaluation there is no frame either.
-            if (frame_ != 0) fail();
+            if (at_.frame != 0) fail();
             return;
         }
-        const bool is_there = evaluation_ > inner_ && evaluation_ < high_ && inner_ < high_;
-        if (!is_plausible(evaluation_) || (!is_there && !base::is_readable(evaluation_, 24))) {
+        const bool is_there = at_.evaluation > inner_ && is_on_stack(at_.evaluation, 24);
+        if (!is_plausible(at_.evaluation) || (!is_there && !base::is_readable(at_.evaluation, 24))) {
             fail();
             return;
         }
-        inner_ = evaluation_;
-        mark_ = evaluation_;
+        inner_ = at_.evaluation;
+        at_.mark = at_.evaluation;
+        // What an evaluation of 3.11 or 3.12 says that its innermost frame is.
+        if (layout_->minor >= 11) at_.frame = pointer_at(at_.evaluation, layout_->evaluation_frame);
         return;
     }
-    std::uintptr_t frame = frame_;
+    std::uintptr_t frame = at_.frame;
     for (std::size_t i = 0; frame != 0 && i < most_steps; ++i) {
         if (!can_read_frame(frame)) break;
         if (at<std::uint8_t>(frame, layout_->owner) == owned_by_native_stack) {
-            mark_ = frame;
+            at_.mark = frame;
             return;
         }
         frame = pointer_at(frame, layout_->previous);
     }
-    if (frame_ != 0) fail();
-}
-
-/// What an evaluation of 3.11 or 3.12 says that its innermost frame is.
-void PythonFrames::Walk::begin_frames() {
-    if (layout_->minor == 11 || layout_->minor == 12) frame_ = pointer_at(evaluation_, layout_->evaluation_frame);
+    if (at_.frame != 0) fail();
 }
 
 bool PythonFrames::Walk::can_read_frame(std::uintptr_t frame) const {
@@ -263,43 +277,75 @@ bool PythonFrames::Walk::can_read_frame(std::uintptr_t frame) const {
     constexpr std::size_t bytes = 104;
     // What lies above the top of the thread's frames isn't one any more, or not yet.
     if (frame >= chunk_begin_ && frame < chunk_end_) return frame + bytes - 32 <= chunk_top_;
-    return base::is_readable(frame, bytes);
+    return is_on_stack(frame, bytes) || base::is_readable(frame, bytes);
 }
 
-PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out) {
-    if (++steps_ > most_steps || !can_read_frame(frame_)) return fail();
-    const std::uintptr_t outer = pointer_at(frame_, layout_->previous);
-    if (layout_->minor >= 12 && at<std::uint8_t>(frame_, layout_->owner) == owned_by_native_stack) {
-        if (layout_->minor >= 13 && frame_ != mark_) return fail();
+PythonFrames::Walk::Step PythonFrames::Walk::skip() {
+    if (++steps_ > most_steps || !can_read_frame(at_.frame)) return fail();
+    is_first_ = false;
+    const std::uintptr_t frame = at_.frame;
+    const std::uintptr_t outer = pointer_at(frame, layout_->previous);
+    if (layout_->minor >= 12 && at<std::uint8_t>(frame, layout_->owner) == owned_by_native_stack) {
+        if (layout_->minor >= 13 && frame != at_.mark) return fail();
         end_evaluation(outer);
         return Step::none;
     }
-    if (!python_.describe(frame_, pointer_at(frame_, layout_->code), is_first_ && layout_->minor <= 11, out))
-        return fail();
-    is_first_ = false;
     const bool is_last =
-        layout_->minor == 10 || (layout_->minor == 11 && at<std::uint8_t>(frame_, layout_->is_entry) != 0);
+        layout_->minor == 10 || (layout_->minor == 11 && at<std::uint8_t>(frame, layout_->is_entry) != 0);
     if (is_last) {
         end_evaluation(outer);
-        return Step::last;
+        return is_wrong_ ? Step::none : Step::last;
     }
-    frame_ = outer;
+    at_.frame = outer;
     return Step::frame;
 }
 
+PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out, Seen& seen) {
+    const std::uintptr_t frame = at_.frame;
+    const bool may_be_gone = is_first_ && layout_->minor <= 11;
+    const Step step = skip();
+    seen.code = 0;
+    if (step != Step::none && !python_->describe(frame, may_be_gone, out, seen)) return fail();
+    return step;
+}
+
 void PythonFrames::Walk::end_evaluation(std::uintptr_t outer) {
-    frame_ = outer;
+    at_.frame = outer;
     if (layout_->minor <= 12) {
-        evaluation_ = pointer_at(evaluation_, layout_->evaluation_previous);
+        at_.evaluation = pointer_at(at_.evaluation, layout_->evaluation_previous);
         begin_evaluation();
-        const std::uintptr_t there = mark_ != 0 ? mark_ : state_ + layout_->root;
+        const std::uintptr_t there = at_.mark != 0 ? at_.mark : state_ + layout_->root;
         if (!is_wrong_ && layout_->minor >= 11 && pointer_at(there, layout_->evaluation_frame) != outer) fail();
         return;
     }
     begin_evaluation();
 }
 
-bool PythonFrames::describe(std::uintptr_t frame, std::uintptr_t code, bool may_be_gone, SampledFrame& out) {
+std::int64_t PythonFrames::instruction_of(std::uintptr_t frame, std::uintptr_t code) const {
+    if (layout_->minor == 10) return at<std::int32_t>(frame, layout_->instruction);
+    return static_cast<std::int64_t>(pointer_at(frame, layout_->instruction) - code - layout_->instructions) / 2;
+}
+
+bool PythonFrames::is_frame(std::uintptr_t frame, const Seen& seen) const {
+    return pointer_at(frame, layout_->code) == seen.code && instruction_of(frame, seen.code) == seen.instruction;
+}
+
+/// By the hash that Python keeps of a text, else by its letters.
+bool PythonFrames::is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const {
+    const auto now = at<std::uint64_t>(text, text_hash);
+    if (now != hash) return false;
+    return hash != no_hash || texts_.is(number, Utf8(*layout_, text).view());
+}
+
+bool PythonFrames::is_code(const Seen& seen) const {
+    return pointer_at(seen.code, object_type) == code_type_ && pointer_at(seen.code, layout_->name) == seen.name &&
+           pointer_at(seen.code, layout_->file) == seen.file && pointer_at(seen.code, layout_->lines) == seen.lines &&
+           is_text(seen.name, seen.name_hash, seen.name_number) &&
+           is_text(seen.file, seen.file_hash, seen.file_number) && line_check_of(seen) == seen.line_check;
+}
+
+bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen) {
+    const std::uintptr_t code = pointer_at(frame, layout_->code);
     if (!is_plausible(code)) return false;
     CodeSlot& slot = codes_[(code * 0x9E3779B97F4A7C15ULL >> 40U) % code_slots];
     const bool is_known = slot.code.load(std::memory_order_acquire) == code;
@@ -307,56 +353,65 @@ bool PythonFrames::describe(std::uintptr_t frame, std::uintptr_t code, bool may_
     // Until 3.11 a frame that is about to go stands there after it has let its code go.
     if (must_ask && !base::is_readable(code, layout_->lines + 8)) return false;
     if (pointer_at(code, object_type) != code_type_) return false;
-    const std::uintptr_t file = pointer_at(code, layout_->file);
-    const std::uintptr_t name = pointer_at(code, layout_->name);
-    const std::uintptr_t lines = pointer_at(code, layout_->lines);
-    if (!is_plausible(file) || !is_plausible(name) || !is_plausible(lines)) return false;
-    if (must_ask && !(base::is_readable(file, 128) && base::is_readable(name, 128) && base::is_readable(lines, 64)))
+    seen.file = pointer_at(code, layout_->file);
+    seen.name = pointer_at(code, layout_->name);
+    seen.lines = pointer_at(code, layout_->lines);
+    if (!is_plausible(seen.file) || !is_plausible(seen.name) || !is_plausible(seen.lines)) return false;
+    if (must_ask &&
+        !(base::is_readable(seen.file, 128) && base::is_readable(seen.name, 128) && base::is_readable(seen.lines, 64)))
         return false;
-    const Utf8 file_text(*layout_, file);
-    const Utf8 name_text(*layout_, name);
+    seen.name_hash = at<std::uint64_t>(seen.name, text_hash);
+    seen.file_hash = at<std::uint64_t>(seen.file, text_hash);
+    const Utf8 file_text(*layout_, seen.file);
+    const Utf8 name_text(*layout_, seen.name);
     std::uint64_t names = is_known ? slot.names.load(std::memory_order_relaxed) : 0;
-    auto file_number = static_cast<std::uint32_t>(names >> 32U);
-    auto name_number = static_cast<std::uint32_t>(names);
-    if (names == 0 || !texts_.is(file_number, file_text.view()) || !texts_.is(name_number, name_text.view())) {
-        file_number = texts_.number_of(file_text.view());
-        name_number = texts_.number_of(name_text.view());
-        slot.names.store(std::uint64_t{file_number} << 32U | name_number, std::memory_order_relaxed);
+    seen.file_number = static_cast<std::uint32_t>(names >> 32U);
+    seen.name_number = static_cast<std::uint32_t>(names);
+    if (names == 0 || !texts_.is(seen.file_number, file_text.view()) ||
+        !texts_.is(seen.name_number, name_text.view())) {
+        seen.file_number = texts_.number_of(file_text.view());
+        seen.name_number = texts_.number_of(name_text.view());
+        slot.names.store(std::uint64_t{seen.file_number} << 32U | seen.name_number, std::memory_order_relaxed);
         slot.code.store(code, std::memory_order_release);
     }
-    std::int64_t instruction = 0;
-    if (layout_->minor == 10)
-        instruction = at<std::int32_t>(frame, layout_->instruction);
-    else
-        instruction =
-            static_cast<std::int64_t>(pointer_at(frame, layout_->instruction) - code - layout_->instructions) / 2;
+    seen.code = code;
+    seen.instruction = instruction_of(frame, code);
+    seen.line_check = line_check_of(seen);
     out.kind = trace::ContextKind::python;
-    out.module = file_number;
-    out.offset = std::uint64_t{name_number} << 32U | line_of(code, instruction);
+    out.module = seen.file_number;
+    out.offset = std::uint64_t{seen.name_number} << 32U | line_of(seen);
     out.is_innermost = false;
     return true;
 }
 
-std::uint32_t PythonFrames::line_of(std::uintptr_t code, std::int64_t instruction) {
-    const auto first_line = at<std::int32_t>(code, layout_->first_line);
+/// Differs where the line may; its lower half is 0. 0: the function's first line stands for all.
+std::uint64_t PythonFrames::line_check_of(const Seen& seen) const {
     constexpr std::int64_t most_instructions = std::int64_t{1} << 20U;
-    if (instruction < 0 || instruction >= most_instructions) return static_cast<std::uint32_t>(first_line);
-    const std::uintptr_t object = pointer_at(code, layout_->lines);
-    const auto bytes = at<std::uint64_t>(object, object_size);
-    const auto* const table = reinterpret_cast<const unsigned char*>(object + bytes_of_object);
     constexpr std::uint64_t most_bytes = std::uint64_t{1} << 24U;
-    if (bytes > most_bytes) return static_cast<std::uint32_t>(first_line);
-    const std::uint64_t key = code >> 4U | static_cast<std::uint64_t>(instruction) << 44U;
-    std::uint64_t check = key ^ object << 7U ^ bytes << 48U ^ static_cast<std::uint64_t>(first_line) << 24U;
-    if (bytes >= 16) check ^= at<std::uint64_t>(object, bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
+    const auto bytes = at<std::uint64_t>(seen.lines, object_size);
+    if (seen.instruction < 0 || seen.instruction >= most_instructions || bytes > most_bytes) return 0;
+    const auto first_line = at<std::int32_t>(seen.code, layout_->first_line);
+    std::uint64_t check = line_key(seen.code, seen.instruction) ^ seen.lines << 7U ^ bytes << 48U ^
+                          static_cast<std::uint64_t>(first_line) << 24U;
+    if (bytes >= 16)
+        check ^= at<std::uint64_t>(seen.lines, bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
     check = (check * 0x9E3779B97F4A7C15ULL) & 0xFFFFFFFF00000000ULL;
+    return check != 0 ? check : std::uint64_t{1} << 32U;
+}
+
+std::uint32_t PythonFrames::line_of(const Seen& seen) {
+    const auto first_line = at<std::int32_t>(seen.code, layout_->first_line);
+    if (seen.line_check == 0) return static_cast<std::uint32_t>(first_line);
+    const std::uint64_t key = line_key(seen.code, seen.instruction);
     LineSlot& slot = lines_[(key * 0x9E3779B97F4A7C15ULL >> 40U) % line_slots];
     if (slot.key.load(std::memory_order_acquire) == key) {
         const std::uint64_t known = slot.line.load(std::memory_order_relaxed);
-        if ((known & 0xFFFFFFFF00000000ULL) == check) return static_cast<std::uint32_t>(known);
+        if ((known & 0xFFFFFFFF00000000ULL) == seen.line_check) return static_cast<std::uint32_t>(known);
     }
-    const std::uint32_t line = search_line(first_line, instruction, table, bytes);
-    slot.line.store(check | line, std::memory_order_relaxed);
+    const auto* const table = reinterpret_cast<const unsigned char*>(seen.lines + bytes_of_object);
+    const std::uint32_t line =
+        search_line(first_line, seen.instruction, table, at<std::uint64_t>(seen.lines, object_size));
+    slot.line.store(seen.line_check | line, std::memory_order_relaxed);
     slot.key.store(key, std::memory_order_release);
     return line;
 }

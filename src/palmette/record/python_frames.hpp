@@ -33,46 +33,79 @@ class PythonFrames {
     void look_for(trace::SectionHeader& section);
     bool is_known() const { return layout_ != nullptr; }
 
+    /// What a frame and its code object held when it was described: while they hold the same, it is the same frame.
+    struct Seen {
+        std::uintptr_t code = 0;  ///< 0: of the interpreter's own frames, which nothing is said of
+        std::uintptr_t name = 0, file = 0, lines = 0;
+        std::int64_t instruction = 0;
+        std::uint64_t name_hash = 0, file_hash = 0, line_check = 0;
+        std::uint32_t name_number = 0, file_number = 0;
+    };
+    /// Whether the frame runs the same code object at the same instruction.
+    bool is_frame(std::uintptr_t frame, const Seen& seen) const;
+    /// Whether the code object of such a frame, one that lives, has the same names and lines: another one may have come
+    /// to its address.
+    bool is_code(const Seen& seen) const;
+
     /// The Python frames of one walk along a native stack.
     class Walk {
       public:
         /// For the calling thread; meets no frames where it isn't one of Python's. Between its stack pointer and
-        /// `high`, where its stack begins, all can be read.
+        /// `high`, where its stack begins, all can be read; `high` for both: on another stack.
         Walk(PythonFrames& python, std::uintptr_t sp, std::uintptr_t high);
-        /// Whether a native frame with these stack pointers, its own and its caller's, is one of the interpreter's
-        /// evaluations: then its Python frames stand for it, which are given to `add` from the innermost outwards.
+
+        /// Where it stands: what lies further out follows from it.
+        struct Place {
+            std::uintptr_t evaluation = 0;  ///< of 3.12 and older: what the evaluation has on the stack
+            std::uintptr_t mark = 0;        ///< an address in the evaluation's native frame; 0: there are no more
+            std::uintptr_t frame = 0;       ///< the next one outwards
+            bool operator==(const Place&) const = default;
+        };
+        const Place& place() const { return at_; }
+        /// Goes on from elsewhere on the thread's own stack. False: that isn't there any more.
+        bool stand(const Place& place);
+
+        /// Whether a native frame with these stack pointers, its own and its caller's, is the one of the interpreter's
+        /// next evaluation: then its Python frames stand for it.
+        bool is_in(std::uintptr_t sp, std::uintptr_t caller_sp) const {
+            return at_.mark != 0 && at_.mark >= sp && at_.mark < caller_sp;
+        }
+        /// `frame`: there is one more, from the innermost outwards; `last`: the evaluation's last one; `none`: one that
+        /// isn't told, behind the last; or something is wrong.
+        enum class Step : std::uint8_t { none, frame, last };
+        Step next(SampledFrame& out, Seen& seen);
+        /// The same without looking at the frame's code.
+        Step skip();
+        /// Gives the frames of such an evaluation to `add`.
         template <class Add>
-        bool replaces(std::uintptr_t sp, std::uintptr_t caller_sp, Add add) {
-            if (mark_ == 0 || mark_ < sp || mark_ >= caller_sp) return false;
-            begin_frames();
+        void replace(Add add) {
             SampledFrame frame;
-            for (Step step = next(frame); step != Step::none; step = next(frame)) {
+            Seen seen;
+            for (Step step = next(frame, seen); step != Step::none; step = next(frame, seen)) {
                 add(frame);
                 if (step == Step::last) break;
             }
-            return true;
         }
         /// Whether something was found to be otherwise than it must be: nothing of it counts.
         bool is_wrong() const { return is_wrong_; }
         /// Whether each evaluation was on the stack, once the walk has met all of that.
-        bool is_done() const { return !is_wrong_ && mark_ == 0; }
+        bool is_done() const { return !is_wrong_ && at_.mark == 0; }
 
       private:
-        enum class Step : std::uint8_t { none, frame, last };
         void begin_evaluation();
-        void begin_frames();
-        Step next(SampledFrame& out);
         void end_evaluation(std::uintptr_t outer);
         Step fail();
+        bool is_on_stack(std::uintptr_t address, std::size_t bytes) const {
+            return address >= sp_ && address < high_ && bytes <= high_ - address;
+        }
         bool can_read_frame(std::uintptr_t frame) const;
 
-        PythonFrames& python_;
+        PythonFrames* python_;
         const PythonLayout* layout_ = nullptr;
-        std::uintptr_t inner_, high_;  ///< the next mark lies between them, unless on another stack
+        std::uintptr_t sp_, high_;
+        std::uintptr_t inner_;  ///< evaluations further out stand further up, unless on another stack
         std::uintptr_t state_ = 0;
-        std::uintptr_t evaluation_ = 0;  ///< of 3.12 and older: what the evaluation has on the stack
-        std::uintptr_t mark_ = 0;        ///< an address in the evaluation's native frame; 0: there are no more
-        std::uintptr_t frame_ = 0;       ///< the next one outwards
+        Place at_;
         std::uintptr_t chunk_begin_ = 0, chunk_top_ = 0, chunk_end_ = 0;
         std::size_t steps_ = 0;
         bool is_wrong_ = false;
@@ -92,8 +125,11 @@ class PythonFrames {
         std::atomic<std::uint64_t> key{0};   ///< the code object's address / 16 and the instruction
         std::atomic<std::uint64_t> line{0};  ///< with a hash of the key and the table of lines << 32
     };
-    bool describe(std::uintptr_t frame, std::uintptr_t code, bool may_be_gone, SampledFrame& out);
-    std::uint32_t line_of(std::uintptr_t code, std::int64_t instruction);
+    bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen);
+    std::int64_t instruction_of(std::uintptr_t frame, std::uintptr_t code) const;
+    std::uint64_t line_check_of(const Seen& seen) const;
+    std::uint32_t line_of(const Seen& seen);
+    bool is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const;
     std::uint32_t search_line(std::int32_t first_line, std::int64_t instruction, const unsigned char* table,
                               std::size_t bytes) const;
 

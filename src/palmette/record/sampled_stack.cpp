@@ -47,6 +47,7 @@ SampledWalk::SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds
       pc_(registers.pc),
       sp_(registers.sp),
       fp_(registers.fp),
+      innermost_sp_(registers.sp),
       is_exact_(registers.is_exact) {
     // What is above the stack pointer on the thread's own stack is there. This may be a coroutine's stack that lies
     // where the thread's could have grown to: then pages between them are missing.
@@ -77,7 +78,7 @@ SampledFrame SampledWalk::frame() const {
 }
 
 void SampledWalk::look() {
-    caller_sp_ = 0;
+    caller_sp_ = ra_at_ = fp_at_ = 0;
     // A return address is behind its call, maybe in the next function.
     if (!rules_.find(is_exact_ ? pc_ : pc_ - 1, generation_, code_)) code_ = {};
     if (code_.rule.kind == Kind::caller && !find_caller()) code_.rule.kind = Kind::unknown;
@@ -99,11 +100,13 @@ bool SampledWalk::find_caller() {
     const std::uintptr_t ra_at = from(rule.ra_from, rule.ra);
     if (!can_read(ra_at)) return false;
     caller_pc_ = word_at(ra_at);
+    ra_at_ = ra_at;
     caller_fp_ = fp_;
     if (rule.fp_from != From::kept) {
         const std::uintptr_t fp_at = from(rule.fp_from, rule.fp);
         if (!can_read(fp_at)) return false;
         caller_fp_ = word_at(fp_at);
+        fp_at_ = fp_at;
     }
     caller_sp_ = cfa;
     return true;

@@ -76,6 +76,17 @@ class SampledWalk {
     /// The frame that it stands at. Where the caller isn't known it is the last one.
     SampledFrame frame() const;
     std::uintptr_t sp() const { return sp_; }
+    /// The registers there, from which and from the stack follows all that is further out.
+    Registers registers() const { return {pc_, sp_, fp_, is_exact_}; }
+    /// Where on the thread's own stack the step outwards reads the return address and the frame pointer, 0 where it
+    /// reads none. False: it reads something else besides.
+    bool reads(std::uintptr_t& ra_at, std::uintptr_t& fp_at) const {
+        ra_at = ra_at_;
+        fp_at = fp_at_;
+        return !code_.rule.cfa_is_there && is_own(ra_at_) && is_own(fp_at_);
+    }
+    /// Whether all between the innermost stack pointer and the stack's beginning is the thread's own, and can be read.
+    bool is_on_own_stack() const { return innermost_sp_ >= own_from_ && innermost_sp_ < bounds_.high; }
     /// The stack pointer of its caller at the call; 0: not known.
     std::uintptr_t caller_sp() const { return caller_sp_; }
     /// Goes on to the caller, or ends.
@@ -86,12 +97,16 @@ class SampledWalk {
 
     void look();
     bool can_read(std::uintptr_t address);
+    bool is_own(std::uintptr_t address) const {
+        return address == 0 || (address >= innermost_sp_ && address >= own_from_ && address < bounds_.high);
+    }
     bool find_caller();
 
     CodeRules& rules_;
     std::uint32_t generation_;
     StackBounds& bounds_;
-    std::uintptr_t pc_, sp_, fp_;
+    std::uintptr_t pc_, sp_, fp_, innermost_sp_;
+    std::uintptr_t ra_at_ = 0, fp_at_ = 0;
     std::uintptr_t readable_page_ = 0;  ///< of another stack
     std::uintptr_t own_from_ = 0;       ///< of the thread's own stack, what may be read
     std::uintptr_t caller_pc_ = 0, caller_sp_ = 0, caller_fp_ = 0;

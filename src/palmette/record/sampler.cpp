@@ -53,7 +53,6 @@ void after_unload() {}
 
 #else
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -73,6 +72,7 @@ void after_unload() {}
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/contexts.hpp"
+#include "palmette/record/last_stack.hpp"
 #include "palmette/record/python_frames.hpp"
 #include "palmette/record/recorder.hpp"
 #include "palmette/record/sample_signal.hpp"
@@ -96,8 +96,8 @@ struct SampledState {
     std::uint32_t number = 0;
     std::uint64_t period_ns = 0;
     std::uint64_t taken = 0, taken_ticks = 0;  ///< since the rate was adapted
-    SampledFrames frames, frames_of_call;
-    LastPath last;
+    SampledFrames frames, frames_of_call;      ///< `frames`: where `last` doesn't do
+    LastStack last;
 };
 
 constinit thread_local SampledState* sampled __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -142,7 +142,8 @@ class Sampler {
     void adapt(SampledState& state) const;
     bool walk(SampledState& state, SampledFrames& frames, std::uint32_t generation, const Registers& registers,
               bool with_python);
-    void count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns);
+    LastStack::Found find(SampledState& state, std::uint32_t generation, const Registers& registers);
+    void count(SampledState& state, std::uint32_t context, std::uint64_t ticks, std::uint64_t cpu_ns);
 
     std::mutex mutex_;
     std::vector<SampledState*> threads_;
@@ -344,14 +345,10 @@ void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]
     const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]), static_cast<std::uintptr_t>(words[REG_RSP]),
                               static_cast<std::uintptr_t>(words[REG_RBP])};
     const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
-    if (!walk(state, state.frames, generation, registers, python_.is_known())) {
-        header_->unmerged.fetch_add(1, std::memory_order_relaxed);
-        walk(state, state.frames, generation, registers, false);
-    }
-    if (state.frames.from_outside(0).kind == trace::ContextKind::lost)
-        header_->incomplete.fetch_add(1, std::memory_order_relaxed);
-    if (state.frames.is_cut()) header_->cut.fetch_add(1, std::memory_order_relaxed);
-    count(state, begin, spent_ns);
+    const LastStack::Found found = find(state, generation, registers);
+    if (found.is_lost) header_->incomplete.fetch_add(1, std::memory_order_relaxed);
+    if (found.is_short) header_->shortened.fetch_add(1, std::memory_order_relaxed);
+    count(state, found.node, begin, spent_ns);
     const std::uint64_t ticks = now() - begin;
     header_->ticks.fetch_add(ticks, std::memory_order_relaxed);
     if (sampling_wish().budget > 0) {
@@ -395,24 +392,45 @@ bool Sampler::walk(SampledState& state, SampledFrames& frames, std::uint32_t gen
     frames.clear();
     SampledWalk walk(rules_, generation, state.bounds, registers);
     std::optional<PythonFrames::Walk> python;
-    if (with_python) python.emplace(python_, registers.sp, state.bounds.high);
+    if (with_python) python.emplace(python_, registers.sp, walk.is_on_own_stack() ? state.bounds.high : registers.sp);
     for (; walk.where() == SampledWalk::Where::frame; walk.step()) {
-        const bool is_replaced = python && python->replaces(walk.sp(), walk.caller_sp(),
-                                                            [&](const SampledFrame& frame) { frames.add(frame); });
-        if (!is_replaced) frames.add(walk.frame());
+        if (python && python->is_in(walk.sp(), walk.caller_sp()))
+            python->replace([&](const SampledFrame& frame) { frames.add(frame); });
+        else
+            frames.add(walk.frame());
     }
     const bool is_lost = walk.where() == SampledWalk::Where::lost;
     if (python && (is_lost ? python->is_wrong() : !python->is_done())) return false;
-    if (is_lost) {
-        frames.add(walk.frame());
-    }
+    if (is_lost) frames.add(walk.frame());
     return true;
 }
 
-void Sampler::count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_ns) {
-    const Contexts::Found found = contexts_.find(state.frames, state.last);
-    if (found.is_short) header_->shortened.fetch_add(1, std::memory_order_relaxed);
-    trace::ContextNode& node = contexts_.node(found.node);
+LastStack::Found Sampler::find(SampledState& state, std::uint32_t generation, const Registers& registers) {
+    LastStack::Found out;
+    PythonFrames* const python = python_.is_known() ? &python_ : nullptr;
+    if (state.last.find(rules_, python, generation, state.bounds, registers, contexts_, out)) return out;
+    out = {};
+    SampledFrames& frames = state.frames;
+    if (!walk(state, frames, generation, registers, python != nullptr)) {
+        header_->unmerged.fetch_add(1, std::memory_order_relaxed);
+        walk(state, frames, generation, registers, false);
+    }
+    const std::size_t count = frames.size();
+    out.is_lost = frames.from_outside(0).kind == trace::ContextKind::lost;
+    if (frames.is_cut()) header_->cut.fetch_add(1, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t next = contexts_.child_of(out.node, frames.from_outside(i));
+        if (next == 0) {
+            out.is_short = true;
+            break;
+        }
+        out.node = next;
+    }
+    return out;
+}
+
+void Sampler::count(SampledState& state, std::uint32_t context, std::uint64_t ticks, std::uint64_t cpu_ns) {
+    trace::ContextNode& node = contexts_.node(context);
     node.samples.fetch_add(1, std::memory_order_relaxed);
     node.cpu_ns.fetch_add(cpu_ns, std::memory_order_relaxed);
     state.entry->samples.fetch_add(1, std::memory_order_relaxed);
@@ -421,29 +439,10 @@ void Sampler::count(SampledState& state, std::uint64_t ticks, std::uint64_t cpu_
     trace::Sample& sample = ring_[number % header_->ring.capacity];
     sample.ticks.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    sample.context.store(found.node, std::memory_order_relaxed);
+    sample.context.store(context, std::memory_order_relaxed);
     sample.thread.store(state.number, std::memory_order_relaxed);
     sample.cpu_ns.store(cpu_ns, std::memory_order_relaxed);
     sample.ticks.store(ticks, std::memory_order_release);
-}
-
-/// What a new thread does.
-struct Start {
-    void* (*routine)(void*);
-    void* argument;
-};
-
-void* begin_thread(void* given) {
-    const Start start = *static_cast<Start*>(given);
-    delete static_cast<Start*>(given);
-    Sampler::own().join();
-    // In the place of this function, so that it is in no stack.
-    return start.routine(start.argument);
-}
-
-/// The first thread, which nobody makes.
-__attribute__((constructor)) void join_first_thread() {
-    if (sampling_wish() && static_cast<pid_t>(syscall(SYS_gettid)) == getpid()) Sampler::own().join();
 }
 
 }  // namespace
@@ -453,6 +452,8 @@ void start_sampling(trace::SectionHeader& section) {
     Sampler::own().join();
     Sampler::own().start(section);
 }
+
+void sample_this_thread() { Sampler::own().join(); }
 
 void stop_sampling() {
     if (Sampler* const sampler = Sampler::started.load(std::memory_order_acquire)) sampler->stop();
@@ -478,21 +479,5 @@ void move_samples_to(int signal) {
 }
 
 }  // namespace palmette::record
-
-extern "C" __attribute__((visibility("default"))) int entry_pthread_create(pthread_t* thread,
-                                                                           const pthread_attr_t* attributes,
-                                                                           void* (*routine)(void*),
-                                                                           void* argument) __asm__("pthread_create");
-int entry_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
-    using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-    static const auto next = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
-    if (!next) return EAGAIN;
-    if (!palmette::record::sampling_wish()) return next(thread, attributes, routine, argument);
-    auto* const start = new (std::nothrow) palmette::record::Start{routine, argument};
-    if (!start) return EAGAIN;
-    const int code = next(thread, attributes, &palmette::record::begin_thread, start);
-    if (code != 0) delete start;
-    return code;
-}
 
 #endif

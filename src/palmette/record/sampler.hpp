@@ -26,6 +26,8 @@ void size_sampling(trace::SamplingHeader& header);
 /// Begins to sample all threads of this process, those to come too, into the section. Where that can't be, a line says
 /// why. Once.
 void start_sampling(trace::SectionHeader& section);
+/// Of a thread that begins: samples are taken of it as soon as they are of any. Not to be called from a handler.
+void sample_this_thread();
 /// In MPI_Finalize: no more samples.
 void stop_sampling();
 

@@ -79,11 +79,15 @@ def late_of(trace: Trace) -> tuple[Finding, Late]:
     return found, found.late
 
 
-def long(scenario: str) -> Any:
-    return pytest.param(scenario, marks=pytest.mark.long)
+def long(*values: str) -> Any:
+    return pytest.param(*values, marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("scenario", ["uneven", long("line"), "faults", long("recursion")])
+@pytest.mark.parametrize(
+    "scenario",
+    ["uneven", long("line"), "faults", long("recursion"), "comparator", long("inlined"), long("dispatch"),
+     long("memory"), "kernel", "serial"],
+)  # fmt: skip
 def test_the_line_is_named_first(
     mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path], scenario: str
 ) -> None:
@@ -95,7 +99,11 @@ def test_the_line_is_named_first(
     if scenario != "uneven":  # a loop of three lines
         assert first.site.line in marked(source, scenario), found.sentence
     assert f"in {first.site.name} at culprits.c:{first.site.line}" in found.sentence
-    assert first.caller is not None and first.caller.function == "step"
+    assert first.caller is not None
+    if scenario != "comparator":  # the C library's own functions may have no names
+        assert first.caller.function == {"dispatch": "dispatch", "inlined": "with_inlined"}.get(scenario, "step")
+    if scenario == "serial":
+        assert late.is_serial, found.sentence
     # All do as much of it in `uneven`, and a fifth of the late rank's: that isn't blamed.
     assert (first.other_s > 0) == (scenario == "uneven")
 
@@ -111,28 +119,32 @@ def test_two_culprits_of_two_phases_are_both_named(
     assert lines == {marked(source, "line")[0], marked(source, "recursion")[0]}
 
 
+@pytest.mark.parametrize(("scenario", "function"), [("stall", "write_results"), long("disk", "write_checkpoint")])
 def test_a_rank_that_sleeps_is_off_the_processor(
-    mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path]
+    mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path], scenario: str, function: str
 ) -> None:
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.c"
-    found, late = late_of(traced(mpi, program(mpi), "stall", 4 * LATE_MS))
+    found, late = late_of(traced(mpi, program(mpi), scenario, 4 * LATE_MS))
     assert late.is_off and late.off_between is not None, found.sentence
-    (slept,) = marked(source, "stall")
+    (slept,) = marked(source, scenario)
     before, after = late.off_between
-    assert (before.line, after.line) == (slept - 1, slept + 1)
-    assert "off the processor" in found.sentence and "in write_results()" in found.sentence
+    assert before.line < slept < after.line <= before.line + 4
+    assert "off the processor" in found.sentence and f"in {function}()" in found.sentence
 
 
+@pytest.mark.parametrize("scenario", ["thread", long("convoy")])
 def test_what_another_thread_does_meanwhile_is_told(
-    mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path]
+    mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path], scenario: str
 ) -> None:
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.c"
-    found, late = late_of(traced(mpi, program(mpi), "thread", LATE_MS))
+    found, late = late_of(traced(mpi, program(mpi), scenario, LATE_MS))
     assert late.is_off and late.beside is not None, found.sentence
-    assert late.beside.site.line == marked(source, "thread")[0]
+    assert late.beside.site.line == marked(source, scenario)[0]
 
 
-@pytest.mark.parametrize("scenario", [long("loop"), "callback", long("extension")])
+@pytest.mark.parametrize(
+    "scenario", [long("loop"), "callback", long("extension"), long("ufunc"), long("generator"), "property"]
+)
 def test_functions_of_python_are_named(mpi_called: Callable[[str], Mpi], scenario: str) -> None:
     pytest.importorskip("mpi4py")
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.py"

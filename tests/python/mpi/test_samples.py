@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ from palmette.run.prepared import prepare
 from .conftest import PRELOADS, ROOT, Mpi
 
 pytestmark = pytest.mark.mpi
-SOURCE = ROOT / "tests" / "python" / "mpi" / "programs" / "sampled.c"
+PROGRAMS = ROOT / "tests" / "python" / "mpi" / "programs"
+SOURCE = PROGRAMS / "sampled.c"
 HERTZ = 1000
 """More than the kernel's own ticks: the timer counts those that come together."""
 PLUGIN = """#include <time.h>
@@ -286,7 +288,7 @@ CALLS = {
     "leaf_b": {"spin"},
 }
 """Who calls whom in PYTHON."""
-PYTHON = """import functools, sys, threading, time
+PYTHON = """import ctypes, functools, sys, threading; flood = ctypes.CDLL(sys.argv[1])
 from mpi4py import MPI
 def spin(n):
     x = 0
@@ -322,16 +324,18 @@ def by_coroutine():
     made = outer()
     try: made.send(None)
     except StopIteration as end: return end.value
-def loop(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
+def loop():
+    flood.join_flood()
+    while flood.left_of_flood() > 0:
         by_sort(); by_generator(); by_class(); by_reduce(); by_recursion(); by_error(); by_exec(); by_coroutine()
 def meets(): MPI.COMM_WORLD.Barrier()
 def main():
     meets()
-    threads = [threading.Thread(target=loop, args=(0.5,)) for _ in range(2)]
+    flood.left_of_flood.restype = ctypes.c_long
+    assert flood.begin_flood(ctypes.c_long(int(sys.argv[2])), ctypes.c_long(10000))
+    threads = [threading.Thread(target=loop) for _ in range(2)]
     for thread in threads: thread.start()
-    loop(float(sys.argv[1]))
+    loop()
     for thread in threads: thread.join()
 main()
 """
@@ -347,9 +351,21 @@ def interpreters() -> list[Path]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("python", interpreters(), ids=lambda path: path.parents[1].name)
-def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tmp_path: Path, python: Path) -> None:
+def cases() -> list[Any]:
+    """Return interpreters and how many samples to take: some of each, 100,000 where there is time."""
+    pythons = {path.parents[1].name: path for path in interpreters()}
+    few = [pytest.param(path, 10_000, id=name) for name, path in pythons.items()]
+    many = [pytest.param(path, 100_000, id=f"{name}-many", marks=pytest.mark.long) for name, path in pythons.items()]
+    return few + many
+
+
+@pytest.mark.parametrize(("python", "samples"), cases())
+def test_python_frames_have_no_wrong_parent(
+    mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path, python: Path, samples: int
+) -> None:
     mpi = mpi_called("mpich")
+    flood = tmp_path / "flood.so"
+    run(cc, "-O2", "-shared", "-fPIC", PROGRAMS / "flood.c", "-o", flood, "-lpthread")
     script, folder = tmp_path / "tree.py", tmp_path / "recording"
     text = PYTHON
     is_own = python == Path(sys.executable)
@@ -357,11 +373,13 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
         pytest.importorskip("mpi4py")
     else:  # which have no mpi4py; the recorder's functions come first
         library = mpi.installation.prefix / "lib" / "libmpi.so.12"
-        loads = f"import ctypes; ctypes.CDLL({str(library)!r}, mode=ctypes.RTLD_GLOBAL); own = ctypes.CDLL(None)"
+        loads = f"ctypes.CDLL({str(library)!r}, mode=ctypes.RTLD_GLOBAL); own = ctypes.CDLL(None)"
         text = text.replace("from mpi4py import MPI", f"{loads}; own.MPI_Init(None, None)")
         text = text.replace("MPI.COMM_WORLD.Barrier()", "own.MPI_Barrier(0x44000000)") + "own.MPI_Finalize()\n"
     script.write_text(text, encoding="utf-8")
-    ran = mpi.run(1, python, script, 2, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"})
+    ran = mpi.run(
+        1, python, script, flood, samples, settings={"PALMETTE_PROFILE": str(folder), "PALMETTE_SAMPLE": f"{HERTZ}"}
+    )
     assert ran.status == 0, ran.text
     process = read_job(folder).processes[0].recorded
     sampling = process.sampling
@@ -391,8 +409,7 @@ def test_python_frames_have_no_wrong_parent(mpi_called: Callable[[str], Mpi], tm
                 assert one.line in (3, 4, 5, 6, 7)
             if one.function == "by_class":
                 assert one.line == 21
-    assert found > 100
-    assert found >= 0.95 * sampling.samples, "most are in the script"
+    assert sampling.samples >= samples and found >= 0.9 * samples, "most are in the script"
     assert sampling.unmerged <= 0.01 * sampling.samples
     print(f"{sampling.samples} samples, {sampling.unmerged} unmerged, {sampling.incomplete} incomplete")
     # Calls are told by Python's lines, too.

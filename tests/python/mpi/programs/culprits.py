@@ -38,6 +38,47 @@ def by_callback(end):
         sorted(range(500), key=slow_key)
 
 
+def slow_rule(x, y):
+    for i in range(100):
+        x += y * i  # ufunc
+    return x
+
+
+def by_ufunc(end):
+    rule = np.frompyfunc(slow_rule, 2, 1)
+    values = np.arange(200.0)
+    while time.thread_time() < end:
+        rule(values, values)
+
+
+def produced(count):
+    for i in range(count):
+        value = 0.0
+        for j in range(100):
+            value += i * j  # generator
+        yield value
+
+
+def by_generator(end):
+    while time.thread_time() < end:
+        sum(produced(100))
+
+
+class Field:
+    @property
+    def norm(self):
+        total = 0.0
+        for i in range(500):
+            total += i * 0.5  # property
+        return total
+
+
+def by_property(end):
+    field = Field()
+    while time.thread_time() < end:
+        assert field.norm
+
+
 def step(values):
     legacy_filter(values, time.thread_time() + milliseconds / 5e3)
     if comm.rank != 1:
@@ -49,6 +90,12 @@ def step(values):
         by_callback(end)
     if scenario == "extension":
         with_numpy(end)
+    if scenario == "ufunc":
+        by_ufunc(end)
+    if scenario == "generator":
+        by_generator(end)
+    if scenario == "property":
+        by_property(end)
 
 
 def main():
