@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.record.formulas import evaluate
 from palmette.record.sums import MPI_MODULES
 from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Framed, Place, Resolver, cython_name
 
@@ -290,6 +292,29 @@ class Contexts:
             summed(self._process[~inside], self._cpu_s[~inside], len(self.ranks)),
             summed(self._process[inside], self._cpu_s[inside], len(self.ranks)),
         )
+
+    def derived(self, formula: str) -> NDArray[np.float64]:
+        """Return a metric by node that a formula gives of the others: cpu_s (with callees), own_s, mean_s, deviation_s,
+        least_s and most_s over ranks, such as `most_s / mean_s`. NaN where it is no number. Raises RecordError.
+        """
+        numbers = self.statistics
+        columns = {
+            "cpu_s": numbers.sum_s, "own_s": self.own_s, "mean_s": numbers.mean_s, "deviation_s": numbers.deviation_s,
+            "least_s": numbers.least_s, "most_s": numbers.most_s,
+        }  # fmt: skip
+        return evaluate(formula, columns)
+
+    def of_samples(
+        self, ranks: Sequence[int], process: NDArray[Any], site: NDArray[Any], cpu_s: NDArray[Any]
+    ) -> Contexts:
+        """Return the same tree with other sums: of chosen ranks or threads, say; `process` is an index into `ranks`."""
+        found = copy(self)
+        for name in ("own_s", "statistics", "by_rank_s"):
+            found.__dict__.pop(name, None)
+        found.ranks = list(ranks)
+        found._process, found._site = np.asarray(process, np.int64), np.asarray(site, np.int64)
+        found._cpu_s = np.asarray(cpu_s, np.float64)
+        return found
 
     def sums_of(self, process: int) -> Iterator[tuple[int, float]]:
         """Give the innermost sites of a process's samples with seconds on a processor."""
