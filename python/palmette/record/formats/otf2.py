@@ -19,7 +19,7 @@ from typing import Any
 from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.functions import is_collective
-from palmette.record.formats.samples import Sample, Samples, samples_of
+from palmette.record.formats.samples import Sample, samples_of
 from palmette.record.formats.selection import WORLD, Call, Communicator, Selection
 from palmette.record.formats.threads import Step, threads_of
 from palmette.record.functions import only_starts, operation
@@ -42,9 +42,8 @@ def write(path: Path, selection: Selection) -> Counts:
     try:
         archive.creator = "palmette"
         writer = _Writer(otf2, archive, selection)
-        samples = samples_of(selection)
         for index in selection.chosen:
-            writer.process(index, found, samples)
+            writer.process(index, found)
         # The package takes the time of the conversion; the first event was at this time.
         archive._realtime_timestamp = (selection.begin_real_ns + (archive._first_timestamp or 0)) * 1e-9
         archive.close()
@@ -107,8 +106,9 @@ class _Writer:
         self._stack: Any = None
         self._contexts: dict[int, Any] = {}
         """By site."""
+        self._samples = samples_of(selection)
 
-    def process(self, index: int, found: messages.Messages, samples: Samples | None) -> None:
+    def process(self, index: int, found: messages.Messages) -> None:
         """Write the events of a process."""
         threads = threads_of(self._selection, index)
         program = self._program(self._selection.everyone[index].recorded.executable)
@@ -121,7 +121,7 @@ class _Writer:
             if self._is_nonblocking_collective(request, index, found)
         }
         sampled: dict[int, list[Sample]] = defaultdict(list)
-        for one in samples.of(index) if samples else ():
+        for one in self._samples.of(index) if self._samples else ():
             sampled[one.thread].append(one)
         for thread, steps in threads.steps.items():
             made = self._archive.definitions
@@ -135,14 +135,14 @@ class _Writer:
             taken.until(steps[0].call.begin_ns)
             for step in steps:
                 for one in taken.until(step.call.begin_ns):
-                    self._sample(events, one, samples)
+                    self._sample(events, one)
                 self._step(events, index, step, found)
                 # What lies in a call by the clock is the call's.
                 taken.until(step.call.end_ns + 1)
             events.leave(steps[-1].call.end_ns, program)
         self.counts.requests += len(threads.requests)
 
-    def _sample(self, events: Any, one: Sample, samples: Samples) -> None:
+    def _sample(self, events: Any, one: Sample) -> None:
         made = self._archive.definitions
         if self._metric is None:
             kinds, modes = self._otf2.MetricType.OTHER, self._otf2.MetricMode.ABSOLUTE_LAST
@@ -152,19 +152,22 @@ class _Writer:
             )  # fmt: skip
             self._metric = made.metric_class((member,), self._otf2.MetricOccurrence.ASYNCHRONOUS)
             self._stack = made.attribute("stack", description="What was sampled", type=self._otf2.Type.CALLING_CONTEXT)
-        events.metric(one.at_ns, self._metric, [one.cpu_ns], attributes={self._stack: self._context(one.site, samples)})
+        events.metric(one.at_ns, self._metric, [one.cpu_ns], attributes={self._stack: self._context(one.site)})
 
-    def _context(self, site: int, samples: Samples) -> Any:
+    def _context(self, site: int) -> Any:
         """Return the definition of a calling context, callers' first."""
-        missing = [one for one in samples.contexts.callers(site) if one not in self._contexts]
+        if self._samples is None:
+            return None
+        tree = self._samples.contexts
+        missing = [one for one in tree.callers(site) if one not in self._contexts]
         made = self._archive.definitions
         for one in reversed(missing):
-            what = samples.contexts.sites[one]
+            what = tree.sites[one]
             roles = self._otf2.RegionRole
             region = made.region(what.function, canonical_name=what.function, source_file=what.file,
                                  region_role=roles.FUNCTION, paradigm=self._otf2.Paradigm.SAMPLING)  # fmt: skip
             place = made.source_code_location(what.file, what.line) if what.line else None
-            above = self._contexts.get(samples.contexts.parents[one])
+            above = self._contexts.get(tree.parents[one])
             self._contexts[one] = made.calling_context(region, place, above)
         return self._contexts[site]
 

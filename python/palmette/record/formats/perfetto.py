@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from palmette.record.formats import messages
 from palmette.record.contexts import Site
+from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.functions import category
 from palmette.record.formats.messages import Message
@@ -204,7 +204,9 @@ def write(path: Path, selection: Selection) -> Counts:
                     counts.add(step.call)
             _requests(writer, process, threads, counts)
             others: dict[int, int] = {}
-            for one in samples.of(index) if samples else ():
+            if samples is None:
+                continue
+            for one in samples.of(index):
                 if one.thread not in tids and one.thread_id not in others:
                     tid += 1
                     others[one.thread_id] = tid
