@@ -60,9 +60,7 @@ def compare(folder: Path, later: Path, *, as_json: bool) -> None:
     except RecordError as error:
         raise CliError(str(error)) from None
     if as_json:
-        rows = [
-            {"kind": one.kind, "what": one.what, "before_s": one.before_s, "after_s": one.after_s} for one in found
-        ]
+        rows = [{"kind": one.kind, "what": one.what, "before_s": one.before_s, "after_s": one.after_s} for one in found]
         names = ("program", "ranks", "nodes", "time_s", "split")
         emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": rows})
         return

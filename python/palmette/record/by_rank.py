@@ -10,7 +10,6 @@ from palmette.record.findings import Findings
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 
-
 ENOUGH = 20
 """Periods of sampling that a rank must compute for to be told how much of it was off the processor."""
 

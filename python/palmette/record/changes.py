@@ -31,7 +31,9 @@ class Change:
         return self.after_s - self.before_s
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], contexts: tuple[Contexts | None, Contexts | None]) -> list[Change]:
+def changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], contexts: tuple[Contexts | None, Contexts | None]
+) -> list[Change]:
     """Return what changed between two documents of recordings, the largest change first. Lines aren't told apart: they
     move with every edit. Cost: O(rows).
     """

@@ -1,4 +1,4 @@
-"""Derived metrics: formulas over the numbers of calling contexts, such as `most_s / mean_s` or `100 * own_s / cpu_s`."""
+"""Derived metrics: formulas over the numbers of calling contexts, such as `most_s / mean_s`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ def evaluate(formula: str, columns: Mapping[str, Column]) -> Column:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise RecordError(f"{formula!r} is no formula; write one such as most_s / mean_s") from None
 
+    rows = len(next(iter(columns.values()))) if columns else 0
+
     def value(node: ast.expr) -> Column:
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
             try:
-                return np.float64(node.value)  # type: ignore[return-value]
+                return np.full(rows, float(node.value))
             except OverflowError:
                 raise RecordError(f"{formula!r}: its number at character {node.col_offset + 1} is too large") from None
         if isinstance(node, ast.Name):
@@ -60,10 +62,9 @@ def evaluate(formula: str, columns: Mapping[str, Column]) -> Column:
             f"{', '.join(_FUNCTIONS)}"
         )
 
-    rows = len(next(iter(columns.values()))) if columns else 0
     with np.errstate(all="ignore"):
         try:
-            found = np.broadcast_to(np.asarray(value(parsed), np.float64), rows).copy()
+            found = np.array(value(parsed), np.float64)
         except RecursionError:
             raise RecordError(f"{formula[:40]!r}... is nested too deeply") from None
     found[~np.isfinite(found)] = np.nan

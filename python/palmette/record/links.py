@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.record.functions import operation
 from palmette.record.machine import Group, Limits, Seats
 from palmette.record.reading import Job
-from palmette.record.functions import operation
 from palmette.record.sent import EXCHANGES, Pairs, own_blocks, own_messages, served_messages
-
 
 NO_PAIRS = Pairs(*(np.empty(0, kind) for kind in (np.int64, np.int64, np.float64, np.float64)))  # type: ignore[arg-type]
 

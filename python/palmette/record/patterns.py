@@ -30,7 +30,9 @@ IRREGULAR = frozenset({
 """Collectives with a count for each block."""
 
 
-def with_patterns(found: Sequence[Finding], job: Job, seats: Seats | None, findings: Findings, causes: Causes) -> list[Finding]:
+def with_patterns(
+    found: Sequence[Finding], job: Job, seats: Seats | None, findings: Findings, causes: Causes
+) -> list[Finding]:
     """Return findings (of `findings`, with causes) in which chains, rows of small messages and uneven bytes are told.
 
     Cost: O(findings + sums of all processes).
@@ -55,9 +57,7 @@ def _instead(told: Sequence[Finding], one: Finding, chained: Sequence[Finding]) 
     return [*kept[:at], one, *kept[at:]]
 
 
-def _chains(
-    job: Job, findings: Findings, causes: Causes, small: set[tuple[str, Place]]
-) -> list[Finding]:
+def _chains(job: Job, findings: Findings, causes: Causes, small: set[tuple[str, Place]]) -> list[Finding]:
     """Return a finding for each place where ranks wait for one another in a row."""
     waits = findings.view.waits
     whole_s = whole_time_s(waits)
@@ -105,7 +105,9 @@ def _small(job: Job, seats: Seats | None, findings: Findings, causes: Causes) ->
         ranks = [findings.view.waits.ranks[process] for process in (longest.sender, longest.receiver)]
         together = longest.longest_bytes
         each_s = seconds / messages
-        text = f"{function} at {place}: {messages:,} messages {size_text(size, messages)}, up to {longest.longest:,} in "
+        text = (
+            f"{function} at {place}: {messages:,} messages {size_text(size, messages)}, up to {longest.longest:,} in "
+        )
         text += f"a row to the same rank; with what is called in between they take {_core.format_duration(each_s)} "
         text += f"each, {share:.0%} of all ranks' time; one message of {_whole(together)} takes "
         text += _one_message(seats, ranks, together)
@@ -184,5 +186,7 @@ def _most(by_rank: dict[int, float], does: str) -> str:
     if by_rank[rank] < UNEVEN * mean:
         return ""
     middle = others[len(others) // 2]
-    return f"rank {rank} {does} {by_rank[rank] / whole:.0%} of all bytes ({bytes_text(by_rank[rank])}, the median rank " \
-           f"{bytes_text(middle)})"
+    return (
+        f"rank {rank} {does} {by_rank[rank] / whole:.0%} of all bytes ({bytes_text(by_rank[rank])}, the median rank "
+        f"{bytes_text(middle)})"
+    )

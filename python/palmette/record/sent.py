@@ -146,8 +146,10 @@ def matrix_of(job: Job, most_rows: int) -> Matrix | None:
     if (by_plans := served.bytes.sum()) > 0:
         counted += f", and what collectives that palmette served sent ({by_plans / sizes.sum():.0%} of all)"
     if _has_unserved(job):
-        counted += "; how other collectives of the MPI itself travel isn't known" if blocks.messages.any() else (
-            "; how collectives of the MPI itself travel isn't known"
+        counted += (
+            "; how other collectives of the MPI itself travel isn't known"
+            if blocks.messages.any()
+            else ("; how collectives of the MPI itself travel isn't known")
         )
     return Matrix(names, messages, sizes, counted + ".")
 
