@@ -104,7 +104,8 @@ int main(int argc, char** argv) {
         }
         auto* modules = reinterpret_cast<ModuleEntry*>(place(section.modules, 1, 1));
         std::strcpy(modules[0].path.data(), "/bin/sh");
-        for (Table* table : {&section.request_handles, &section.requests, &section.plans, &section.sends})
+        for (Table* table :
+             {&section.request_handles, &section.requests, &section.plans, &section.sends, &section.peers})
             place(*table, 1, 1);
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 1, 1));
         threads[0].ring_capacity = static_cast<std::uint32_t>(capacity);

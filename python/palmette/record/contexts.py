@@ -139,7 +139,9 @@ class Contexts:
         self._sites, self._nodes = _Tree(), _Tree()
         self.node_of_site: list[int] = [ROOT]
         self.notes = notes if notes is not None else []
-        frames = _Frames(read.frames, _asked(read))
+        # Each look at the property makes all frames anew.
+        all_frames = read.frames
+        frames = _Frames(all_frames, _asked(read, all_frames))
         self.notes += frames.notes
         self.site_of = self._merged(read, frames)
         """By context of `read`."""
@@ -410,16 +412,16 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
-def _asked(read: Read) -> set[int]:
+def _asked(read: Read, frames: Sequence[SampledFrame]) -> set[int]:
     """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
     and those of modules that are met outside, too.
     """
-    ours = tuple(_is_mpi(one) for one in read.frames)
+    ours = tuple(_is_mpi(one) for one in frames)
     frame_of = read.frame.tolist()
     inside = [False] * len(frame_of)
     asked: set[int] = set()
     left: set[int] = set()
-    named = {one for one, frame in enumerate(read.frames) if Path(frame.module).name.startswith(OURS)}
+    named = {one for one, frame in enumerate(frames) if Path(frame.module).name.startswith(OURS)}
     for at, caller in enumerate(read.parent.tolist()):
         frame = frame_of[at]
         inside[at] = at > 0 and (inside[caller] or ours[frame])
@@ -427,9 +429,9 @@ def _asked(read: Read) -> set[int]:
             continue
         is_first = ours[frame] and (not inside[caller] or frame_of[caller] in named)
         (asked if not inside[at] or is_first else left).add(frame)
-    modules = {read.frames[one].module for one in asked if not ours[one]}
-    asked |= {one for one in left if read.frames[one].module in modules}
-    return {one for one in asked if not INTERPRETER.match(Path(read.frames[one].module).name)}
+    modules = {frames[one].module for one in asked if not ours[one]}
+    asked |= {one for one in left if frames[one].module in modules}
+    return {one for one in asked if not INTERPRETER.match(Path(frames[one].module).name)}
 
 
 def _is_mpi(frame: SampledFrame) -> bool:

@@ -142,16 +142,17 @@ def size_text(size: float, calls: int) -> str:
 
 
 def _with_uneven(found: Sequence[Finding], job: Job, findings: Findings) -> list[Finding]:
-    """Return findings with irregular collectives' uneven bytes, once for each place."""
-    told, seen = [], set()
+    """Return findings with irregular collectives' uneven bytes: in one of each place, rather that of its long calls."""
+    kinds = ("long_call", "taking_turns", "late_rank")
+    chosen: dict[tuple[str, Place], Finding] = {}
+    for one in sorted((one for one in found if one.kind in kinds), key=lambda one: kinds.index(one.kind)):
+        chosen.setdefault((one.function, one.place), one)
+    told = []
     for one in found:
-        key = one.function, one.place
-        uneven = "" if key in seen or one.kind == "chain" else _uneven(job, findings, *key)
-        if uneven:
-            seen.add(key)
-            kind = "uneven_bytes" if one.kind in ("long_call", "taking_turns") else one.kind
-            one = replace(one, kind=kind, sentence=f"{one.sentence}; {uneven}")
-        told.append(one)
+        if chosen.get((one.function, one.place)) is one and (uneven := _uneven(job, findings, one.function, one.place)):
+            told.append(replace(one, kind="uneven_bytes", sentence=f"{one.sentence}; {uneven}"))
+        else:
+            told.append(one)
     return told
 
 

@@ -33,7 +33,7 @@ CATEGORIES, NAMES, ANNOTATION_NAMES, SOURCES, STRINGS = 1, 2, 3, 4, 29  # Intern
 FUNCTIONS, FRAMES, STACKS, MAPPING_PATHS, MAPPINGS = 5, 6, 7, 17, 19  # InternedData
 FRAME_FUNCTION, FRAME_MAPPING, STACK_FRAMES, MAPPING_PATH = 2, 3, 2, 7  # Frame, Callstack, Mapping
 PERF_SAMPLE = 66  # TracePacket
-SAMPLE_PID, SAMPLE_TID, SAMPLE_STACK, SAMPLE_MODE, SAMPLE_COUNT, USER_MODE = 2, 3, 4, 5, 6, 3  # PerfSample
+SAMPLE_PID, SAMPLE_TID, SAMPLE_STACK, SAMPLE_MODE, SAMPLE_COUNT, USER_MODE = 2, 3, 4, 5, 6, 2  # PerfSample
 IID, INTERNED_TEXT, FUNCTION_NAME, LINE = 1, 2, 3, 4  # EventName and so on, SourceLocation
 
 MOST_ANNOTATIONS = 1 << 16
@@ -52,6 +52,8 @@ class _Writer:
         self._annotations: dict[tuple[str, int], bytes] = {}
         self._constant: dict[tuple[str, bool, int, int, str, int], bytes] = {}
         self._frames: dict[Site, int] = {}
+        self._mappings: set[int] = set()
+        """By the number of their path."""
         self._stacks: dict[int, int] = {}
         self._uuid = 0
         self._packet(number(SEQUENCE_FLAGS, STATE_CLEARED))
@@ -149,9 +151,11 @@ class _Writer:
         if site not in self._frames:
             name = f"{site.function} ({site.place})" if site.line else site.function
             path = self._intern(MAPPING_PATHS, site.file or "unknown")
-            mapping = self._intern(MAPPINGS, "", number(MAPPING_PATH, path))
+            if path not in self._mappings:
+                self._mappings.add(path)
+                self._new += data(MAPPINGS, number(IID, path) + number(MAPPING_PATH, path))
             self._frames[site] = len(self._frames) + 1
-            frame = number(FRAME_FUNCTION, self._intern(FUNCTIONS, name)) + number(FRAME_MAPPING, mapping)
+            frame = number(FRAME_FUNCTION, self._intern(FUNCTIONS, name)) + number(FRAME_MAPPING, path)
             self._new += data(FRAMES, number(IID, self._frames[site]) + frame)
         return self._frames[site]
 
