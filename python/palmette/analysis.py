@@ -13,6 +13,7 @@ text says what to do.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,11 +26,14 @@ from palmette import _core
 from palmette.record.causes import Causes, causes_of, with_causes
 from palmette.record.contexts import Contexts
 from palmette.record.findings import Detail, Finding, Findings, findings_of, has_calls
+from palmette.record.formats.samples import samples_of
+from palmette.record.formats.selection import Selection
 from palmette.record.full_links import with_full_link
 from palmette.record.late import Late, late_to_json
 from palmette.record.links import Links
 from palmette.record.machine import Seats, seats_of
 from palmette.record.page.write import render
+from palmette.record.patterns import with_patterns
 from palmette.record.reading import RecordError, read_job
 from palmette.record.remedies import remedies_of, with_remedies
 from palmette.record.sampled import contexts_of
@@ -93,7 +97,7 @@ class Trace:
         found = findings_of(self.job, self.seats, self._detail)
         self._progress("replaying what depends on what")
         causes = causes_of(self.job, found, self.seats)
-        found.found = with_causes(found, causes)
+        found.found = with_patterns(with_causes(found, causes), self.job, self.seats, found, causes)
         self._progress("adding up links, calls and the timeline")
         links = links_of(self.job, self.seats, found)
         if not causes.withheld:
@@ -186,6 +190,22 @@ class Trace:
             return contexts_of(self.job)
         except _core.Error as error:
             raise RecordError(str(error)) from None
+
+    def threads(self, rank: int) -> dict[int, Contexts]:
+        """Return the calling contexts of a rank's threads, outside of MPI, by the system's number of the thread, as far
+        as samples are kept one by one. Empty where there are none. Cost: O(samples of the rank).
+        """
+        taken = samples_of(selection := Selection(self.job, [rank]))
+        if taken is None:
+            return {}
+        by_thread: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for index in selection.chosen:
+            for one in taken.of(index):
+                by_thread[one.thread_id].append((one.site, one.cpu_ns * 1e-9))
+        return {
+            thread: taken.contexts.of_samples([rank], np.zeros(len(rows)), *np.array(rows).T)
+            for thread, rows in by_thread.items()
+        }
 
     @cached_property
     def matrix(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

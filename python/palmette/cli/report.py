@@ -8,11 +8,11 @@ from typing import Literal
 import click
 
 from palmette.cli.common import CliError, json_option
-from palmette.cli.report_recording import report
+from palmette.cli.report_recording import compare, report
 
 
 @click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report calls --output report.html")
-@click.argument("run", metavar="RECORDING")
+@click.argument("runs", metavar="RECORDING [LATER]", nargs=-1, required=True)
 @click.option(
     "--output",
     "-o",
@@ -29,7 +29,7 @@ from palmette.cli.report_recording import report
 @click.option("--csv", "as_csv", is_flag=True, help="Print its call paths as CSV.")
 @json_option
 def command(
-    run: str,
+    runs: tuple[str, ...],
     output: Path | None,
     topology: Path | None,
     hosts: str | None,
@@ -42,10 +42,20 @@ def command(
     RECORDING is the folder of `palmette run --trace` or `--profile`: the findings are printed, for whom ranks wait and
     what takes longer than it must; with -o FILE.html a page has them, the timeline, call paths, who sends to whom, the
     links of the machine. A page is one HTML file that needs no other.
+
+    Two recordings are compared: what takes longer in the later one, and what shorter.
     """
+    if len(runs) > 2:
+        raise CliError(f"{len(runs)} recordings; one has a report, two are compared")
+    run = runs[0]
     if as_csv + as_json + in_full > 1:
         raise CliError("--csv, --json and --all are three forms of one report; give one of them")
     if not Path(run).is_dir() and (run.isdigit() or run.startswith("last") or run.endswith(".sqlite")):
         raise CliError(f"{run}: runs of palmette bench have a command of their own: palmette bench report {run}")
+    if len(runs) == 2:
+        if output or topology or hosts or as_csv or in_full:
+            raise CliError("two recordings are compared on the screen or with --json; leave out the other options")
+        compare(Path(run), Path(runs[1]), as_json=as_json)
+        return
     form: Literal["csv", "json", "all", ""] = "csv" if as_csv else "json" if as_json else "all" if in_full else ""
     report(Path(run), output, topology, hosts.split(",") if hosts else None, form)

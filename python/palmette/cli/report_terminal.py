@@ -10,7 +10,10 @@ from palmette.cli.printable import printable
 from palmette.units import bytes_text, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palmette.analysis import Causes, Links, Trace
+    from palmette.record.changes import Change
     from palmette.record.machine import Seats
 
 WIDTH = 80
@@ -19,6 +22,8 @@ MOST_PATHS = 10
 MOST_PAIRS = 5
 MOST_ROWS = 16
 """Of a timeline: of more ranks, some are shown."""
+LEAST_CHANGE = 0.005
+"""Of all ranks' time: between two runs, less is told as none."""
 COLUMNS = 64
 SHADES = " .:-=+*"
 """Share of time in MPI, from none to all."""
@@ -50,7 +55,10 @@ def lines(trace: Trace, *, in_full: bool) -> list[str]:
     if len(found["by_rank"]) > 1:
         shown += ["", *sampled_lines.ranks(found["by_rank"], None if in_full else sampled_lines.MOST_RANKS)]
     if findings == []:
-        shown += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
+        text = "Nothing in MPI is worth your time: no place costs 1 % of the ranks' time."
+        if not sampled:
+            text += " Which lines compute, `palmette run --sample --trace DIR` tells."
+        shown += ["", *textwrap.wrap(text, WIDTH)]
     for number, one in enumerate(findings or (), 1):
         wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
         shown += ["", *wrapped, f"   next: {printable(one.next)}"]
@@ -102,6 +110,33 @@ def _split_line(split: dict[str, float | None]) -> str:
     whole = sum(value for value in split.values() if value)
     parts = [f"{names[key]} {value / whole:.0%}" for key, value in split.items() if value and value > whole / 200]
     return "all ranks' time: " + ", ".join(parts)
+
+
+def change_lines(documents: Sequence[dict[str, Any]], found: Sequence[Change]) -> list[str]:
+    """Return what changed between two recordings, in 80 columns."""
+    from palmette import _core
+
+    shown = []
+    for name, one in zip(("before", "after"), documents, strict=True):
+        shown += textwrap.wrap(
+            f"{name}: {printable(one['program'])}, {plural(one['ranks'], 'rank')}, "
+            f"{_core.format_duration(one['time_s'])}; {_split_line(one['split'])}", WIDTH, subsequent_indent="  ",
+        )  # fmt: skip
+    if documents[0]["ranks"] != documents[1]["ranks"]:
+        shown.append("ranks differ: times are of all ranks together")
+    if not all(one["sampled"] for one in documents):
+        shown.append("note: what computes longer is known of runs with `palmette run --sample` only")
+    whole_s = max(one["time_s"] * one["ranks"] for one in documents)
+    rows = [one for one in found if abs(one.more_s) >= LEAST_CHANGE * whole_s][:MOST_PATHS]
+    if not rows:
+        return [*shown, "", "No function or call changed by 0.5 % of the ranks' time."]
+    shown += ["", f"{'before':>9} {'after':>9} {'change':>10}  of all ranks together"]
+    for row in rows:
+        sign = "+" if row.more_s > 0 else "-"
+        change = sign + _core.format_duration(abs(row.more_s))
+        text = f"{_core.format_duration(row.before_s):>9} {_core.format_duration(row.after_s):>9} {change:>10}  "
+        shown.append(printable(f"{text}{'in ' if row.kind == 'calls' else ''}{row.what}")[:WIDTH].rstrip())
+    return shown
 
 
 def _path_lines(found: dict[str, Any]) -> list[str]:

@@ -10,6 +10,9 @@ from palmette.record.findings import Findings
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 
+ENOUGH = 20
+"""Periods of sampling that a rank must compute for to be told how much of it was off the processor."""
+
 
 @dataclass
 class RankRow:
@@ -53,11 +56,11 @@ def by_rank(job: Job, findings: Findings | None, causes: Causes | None) -> list[
             row.in_calls_s += in_calls_s
             row.computing_s += max(0.0, ran_s - ends_s - in_calls_s)
     if findings is not None:
-        _of_trace(rows, findings, causes)
+        _of_trace(rows, job, findings, causes)
     return [rows[rank] for rank in sorted(rows)]
 
 
-def _of_trace(rows: dict[int, RankRow], findings: Findings, causes: Causes | None) -> None:
+def _of_trace(rows: dict[int, RankRow], job: Job, findings: Findings, causes: Causes | None) -> None:
     waits = findings.view.waits
     for rank, useful_s in zip(waits.ranks, waits.useful_s, strict=True):
         rows[rank].rank = rank
@@ -71,8 +74,11 @@ def _of_trace(rows: dict[int, RankRow], findings: Findings, causes: Causes | Non
         row.in_calls_s += one.split.seconds - one.split.waiting_s
     for rank, seconds in (causes.on_path_s if causes else {}).items():
         rows[rank].on_path_s = seconds
+    period_s = max((process.recorded.sampling.period_s for process in job.processes), default=0.0)
     for rank, cpu_s in (causes.cpu_s if causes else {}).items():
-        rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
+        # Of less, the samples that happened to be taken say little.
+        if rows[rank].computing_s >= ENOUGH * period_s:
+            rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
 
 
 def to_json(rows: list[RankRow]) -> list[dict[str, float | int | None]]:

@@ -108,6 +108,10 @@ class Causes:
     """By rank: on a processor outside of MPI, by samples of threads that make calls; empty without samples."""
     contexts: Contexts | None = None
     """What samples say of the late rank; None: there are no samples."""
+    chains: dict[tuple[str, Place], list[_core.WaitChain]] = field(default_factory=lambda: defaultdict(list))
+    """By function and place: ranks that wait for one another in a row."""
+    message_runs: dict[tuple[str, Place], list[_core.MessageRuns]] = field(default_factory=lambda: defaultdict(list))
+    """By function and place: many small messages in a row."""
     late: dict[Finding, Late] = field(default_factory=dict)
     """By finding of waiting: what made ranks late, by samples."""
 
@@ -131,8 +135,12 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
             findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values()),
             is_crowded=crowd_of(job) is not None,
         )  # fmt: skip
+    for run in found.message_runs:
+        causes.message_runs[found.functions[run.function], places[found.paths[run.path]]].append(run)
     if causes.withheld:
         return causes
+    for chain in found.chains:
+        causes.chains[found.functions[chain.function], places[found.paths[chain.path]]].append(chain)
     time_s, ideal_s = found.measured.time_s, found.ideal.time_s
     # A bound that a call has undercut is a bound of another machine.
     bound_s = min(time_s, max(ideal_s, found.bound.time_s, busiest_s(trace_files(job), seats)))

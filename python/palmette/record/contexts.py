@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.record.formulas import evaluate
 from palmette.record.sums import MPI_MODULES
 from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Framed, Place, Resolver, cython_name
 
@@ -137,7 +139,9 @@ class Contexts:
         self._sites, self._nodes = _Tree(), _Tree()
         self.node_of_site: list[int] = [ROOT]
         self.notes = notes if notes is not None else []
-        frames = _Frames(read.frames, _asked(read))
+        # Each look at the property makes all frames anew.
+        all_frames = read.frames
+        frames = _Frames(all_frames, _asked(read, all_frames))
         self.notes += frames.notes
         self.site_of = self._merged(read, frames)
         """By context of `read`."""
@@ -291,6 +295,29 @@ class Contexts:
             summed(self._process[inside], self._cpu_s[inside], len(self.ranks)),
         )
 
+    def derived(self, formula: str) -> NDArray[np.float64]:
+        """Return a metric by node that a formula gives of the others: cpu_s (with callees), own_s, mean_s, deviation_s,
+        least_s and most_s over ranks, such as `most_s / mean_s`. NaN where it is no number. Raises RecordError.
+        """
+        numbers = self.statistics
+        columns = {
+            "cpu_s": numbers.sum_s, "own_s": self.own_s, "mean_s": numbers.mean_s, "deviation_s": numbers.deviation_s,
+            "least_s": numbers.least_s, "most_s": numbers.most_s,
+        }  # fmt: skip
+        return evaluate(formula, columns)
+
+    def of_samples(
+        self, ranks: Sequence[int], process: NDArray[Any], site: NDArray[Any], cpu_s: NDArray[Any]
+    ) -> Contexts:
+        """Return the same tree with other sums: of chosen ranks or threads, say; `process` is an index into `ranks`."""
+        found = copy(self)
+        for name in ("own_s", "statistics", "by_rank_s"):
+            found.__dict__.pop(name, None)
+        found.ranks = list(ranks)
+        found._process, found._site = np.asarray(process, np.int64), np.asarray(site, np.int64)
+        found._cpu_s = np.asarray(cpu_s, np.float64)
+        return found
+
     def sums_of(self, process: int) -> Iterator[tuple[int, float]]:
         """Give the innermost sites of a process's samples with seconds on a processor."""
         chosen = self._process == process
@@ -385,16 +412,16 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
-def _asked(read: Read) -> set[int]:
+def _asked(read: Read, frames: Sequence[SampledFrame]) -> set[int]:
     """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
     and those of modules that are met outside, too.
     """
-    ours = tuple(_is_mpi(one) for one in read.frames)
+    ours = tuple(_is_mpi(one) for one in frames)
     frame_of = read.frame.tolist()
     inside = [False] * len(frame_of)
     asked: set[int] = set()
     left: set[int] = set()
-    named = {one for one, frame in enumerate(read.frames) if Path(frame.module).name.startswith(OURS)}
+    named = {one for one, frame in enumerate(frames) if Path(frame.module).name.startswith(OURS)}
     for at, caller in enumerate(read.parent.tolist()):
         frame = frame_of[at]
         inside[at] = at > 0 and (inside[caller] or ours[frame])
@@ -402,9 +429,9 @@ def _asked(read: Read) -> set[int]:
             continue
         is_first = ours[frame] and (not inside[caller] or frame_of[caller] in named)
         (asked if not inside[at] or is_first else left).add(frame)
-    modules = {read.frames[one].module for one in asked if not ours[one]}
-    asked |= {one for one in left if read.frames[one].module in modules}
-    return {one for one in asked if not INTERPRETER.match(Path(read.frames[one].module).name)}
+    modules = {frames[one].module for one in asked if not ours[one]}
+    asked |= {one for one in left if frames[one].module in modules}
+    return {one for one in asked if not INTERPRETER.match(Path(frames[one].module).name)}
 
 
 def _is_mpi(frame: SampledFrame) -> bool:

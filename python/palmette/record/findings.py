@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
 from palmette.run.choices import KEPT_TOPOLOGY
+from palmette.units import bytes_text
 
 LEAST_SHARE = 0.01
 """Of the ranks' time: what costs less is no finding."""
@@ -64,7 +65,9 @@ class Finding:
     """One thing that costs time."""
 
     kind: str
-    """late_rank, taking_turns, long_call, full_link, or root_cause: a late rank whom nobody waits for by itself."""
+    """late_rank, taking_turns, long_call, full_link, chain, small_messages, uneven_bytes, or root_cause: a late rank
+    whom nobody waits for by itself.
+    """
     function: str
     place: Place
     ranks: tuple[int, ...]
@@ -217,7 +220,7 @@ def trace_files(job: Job) -> list[_core.TraceFile]:
 _Placed = TypeVar("_Placed", _core.WaitCause, _core.WaitRow)
 
 
-def _by_place(
+def by_place(
     waits: _core.Waits, places: list[Place], items: Iterable[_Placed]
 ) -> dict[tuple[str, Place], list[_Placed]]:
     """Return causes or rows by function and place; a job's start and end are nobody's."""
@@ -233,7 +236,7 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
     waits, begin_ns = view.waits, view.begin_ns
     more = f"palmette report {shlex.quote(str(job.folder))} -o report.html"
     found = []
-    for (function, place), causes in _by_place(waits, places, waits.causes).items():
+    for (function, place), causes in by_place(waits, places, waits.causes).items():
         by_rank: dict[int, list[_core.WaitCause]] = defaultdict(list)
         for cause in causes:
             by_rank[waits.ranks[cause.process]].append(cause)
@@ -305,14 +308,15 @@ def _long(
     kept = job.folder / KEPT_TOPOLOGY
     where = f" --topology {shlex.quote(str(kept))}" if kept.is_file() else ""
     found = []
-    for (function, place), rows in _by_place(waits, places, waits.rows).items():
+    for (function, place), rows in by_place(waits, places, waits.rows).items():
         calls = sum(row.split.calls for row in rows)
         bound = sum(row.split.bound_s for row in rows)
         # Of a bound without the links nobody knows what is beyond it.
         beyond = 0.0 if has_whole_bounds else bound
         seconds = sum(row.split.excess_s + row.split.completion_s for row in rows) + beyond
         share = seconds / whole_s
-        text = f"{function} at {place}: {calls:,} calls take {_core.format_duration(seconds / calls)} each"
+        text = f"{function} at {place}: {calls:,} calls{_size(waits.kinds[rows[0].function], rows)} take "
+        text += f"{_core.format_duration(seconds / calls)} each"
         if waits.judged[rows[0].function]:
             text += " besides waiting"
             if bound and has_whole_bounds:
@@ -329,6 +333,17 @@ def _long(
                 more = f"palmette explain {collective} {mean}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
+
+
+def _size(kind: str, rows: Sequence[_core.WaitRow]) -> str:
+    """Return ` of 8 bytes`: of each call, or on average."""
+    calls, size = sum(row.split.calls for row in rows), sum(row.split.bytes for row in rows)
+    if not size:
+        return ""
+    of = " for up to" if kind == "receive" else " of"
+    unit = "B" if size >= 1024 * calls else " bytes"
+    alike = all(row.split.bytes * calls == size * row.split.calls for row in rows) and size % calls == 0
+    return f"{of} {bytes_text(size / calls)}{unit}{'' if alike else ' on average'}"
 
 
 def mean_bytes(job: Job, function: str) -> int:

@@ -26,12 +26,13 @@ class Seen:
 
 
 @dataclass
-class _Stacks:
+class Stacks:
     """Stacks of processes as contexts of a job are read."""
 
     frames: list[_core.SampledContext] = field(default_factory=list)
     parents: list[int] = field(default_factory=lambda: [ROOT])
     frame_of: list[int] = field(default_factory=lambda: [0])
+    _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def add(self, contexts: Sequence[_core.SampledContext], innermost: int) -> int:
         """Add the stack of a context; returns its number."""
@@ -46,6 +47,20 @@ class _Stacks:
             self.frames.append(one)
             at = len(self.parents) - 1
         return at
+
+    def add_all(self, contexts: Sequence[_core.SampledContext]) -> list[int]:
+        """Add all contexts of a process; returns the number of each."""
+        numbers = [ROOT]
+        for one in contexts[1:]:
+            key = (numbers[one.parent], one.kind, one.module, one.build_id, one.offset, one.is_innermost, one.function,
+                   one.line)  # fmt: skip
+            if key not in self._numbers:
+                self._numbers[key] = len(self.parents)
+                self.parents.append(key[0])
+                self.frame_of.append(len(self.frames))
+                self.frames.append(one)
+            numbers.append(self._numbers[key])
+        return numbers
 
     @property
     def parent(self) -> NDArray[np.uint32]:
@@ -65,7 +80,7 @@ def last_seen(job: Job) -> list[Seen]:
 
     Cost: O(samples of all processes), and a look into the modules of these places.
     """
-    stacks = _Stacks()
+    stacks = Stacks()
     found = []
     for process in job.processes:
         taken = process.recorded.sampling
@@ -73,15 +88,16 @@ def last_seen(job: Job) -> list[Seen]:
             continue
         samples = _core.Recording.samples_of(str(process.file), process.section)
         callers = [number for number, one in enumerate(taken.threads, 1) if one.calls_as]
+        contexts_of = process.recorded.contexts
         # A running process may have samples by now whose contexts weren't read.
-        known = np.flatnonzero(samples["context"] < len(process.recorded.contexts))
+        known = np.flatnonzero(samples["context"] < len(contexts_of))
         rows = known[np.isin(samples["thread"][known], callers)]
         if not len(rows):
             rows = known
         if not len(rows):
             continue
         last = int(rows[-1])
-        context = stacks.add(process.recorded.contexts, int(samples["context"][last]))
+        context = stacks.add(contexts_of, int(samples["context"][last]))
         found.append((process, context, int(samples["real_ns"][last])))
     contexts = Contexts(stacks, [process.recorded.rank for process, _, _ in found])
     # When the last of the processes that are gone was seen.

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+from palmette.record.functions import operation
 from palmette.record.machine import Group, Limits, Seats
 from palmette.record.reading import Job
-from palmette.record.sent import own_messages, served_messages
+from palmette.record.sent import EXCHANGES, Pairs, own_blocks, own_messages, served_messages
+
+NO_PAIRS = Pairs(*(np.empty(0, kind) for kind in (np.int64, np.int64, np.float64, np.float64)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,14 @@ class Links:
     """Collectives whose bytes can't be told from one rank's call."""
     of_profile: bool = False
     """Which has no collectives of the MPI's own."""
+    has_blocks: bool = False
+    """Of collectives over neighbours, and of all-to-alls whose counts say to whom: sums, spread over their calls."""
 
     @property
     def counted(self) -> str:
         """What the bytes are, in a sentence."""
-        text = "Payload of messages that the program sent and of collectives that palmette served"
+        sent = "messages and blocks that the program sent," if self.has_blocks else "messages that the program sent"
+        text = f"Payload of {sent} and of collectives that palmette served"
         if self.of_profile:
             return f"{text}; of a profile, collectives of the MPI itself aren't counted."
         if self.at_least > 0:
@@ -76,8 +82,10 @@ class Links:
         return None if whole == 0 and (self.uncounted or self.of_profile) else whole
 
 
-def of_trace(view: _core.TraceView, seats: Seats) -> Links:
-    """Return the loads of a trace that was viewed with the seats' groups. Cost: O(links bins + kinds of calls)."""
+def of_trace(view: _core.TraceView, seats: Seats, job: Job | None = None) -> Links:
+    """Return the loads of a trace that was viewed with the seats' groups; of `job`, blocks whose counts say to whom
+    they go count, too. Cost: O(links bins + kinds of calls + pairs).
+    """
     groups = seats.groups
     out, into = (
         np.frombuffer(raw, np.float64).reshape(len(groups), -1).copy() for raw in (view.link_out, view.link_in)
@@ -85,18 +93,50 @@ def of_trace(view: _core.TraceView, seats: Seats) -> Links:
     exact = float(out.sum() + into.sum())
     limits = Limits(seats)
     uncounted = 0
+    near = own_blocks(job, exchanges=False) if job else NO_PAIRS
+    far = own_blocks(job, neighbours=False) if job else NO_PAIRS
+    of_exchanges = np.zeros(out.shape[1])
     for one in view.unserved:
         counts = np.asarray(one.by_time, np.float64)
+        # Blocks all alike among all ranks aren't counted by pairs.
+        name = operation(one.function)
+        if len(far.bytes) and name in EXCHANGES and (name != "alltoall" or len(one.ranks) < seats.job.size):
+            of_exchanges += counts
+            continue
         if not one.ranks or limits.collective(one.function, one.ranks, one.bytes) is None:
             uncounted += int(counts.sum())
             continue
         for group, bytes_out, bytes_in in limits.crossing(one.function, one.ranks, one.root, one.bytes):
             out[group] += bytes_out * counts
             into[group] += bytes_in * counts
+    bounded = float(out.sum() + into.sum()) - exact
+    _add(near, np.ones(out.shape[1]), seats, out, into)
+    _add(far, of_exchanges if of_exchanges.any() else np.ones(out.shape[1]), seats, out, into)
     whole = float(out.sum() + into.sum())
     span_s = max(0.0, (view.end_ns - view.begin_ns) * 1e-9)
     links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
-    return Links(links, out.shape[1], span_s, 1 - exact / whole if whole > 0 else 0.0, uncounted)
+    has_blocks = bool(len(near.bytes) or len(far.bytes))
+    return Links(
+        links, out.shape[1], span_s, bounded / whole if whole > 0 else 0.0, uncounted, has_blocks=has_blocks
+    )  # fmt: skip
+
+
+def _add(
+    pairs: Pairs, by_time: NDArray[np.float64], seats: Seats, out: NDArray[np.float64], into: NDArray[np.float64]
+) -> None:
+    """Add what pairs of ranks send to the links' loads by bin, as much of it in each as `by_time` says."""
+    if not len(pairs.bytes):
+        return
+    share = by_time / by_time.sum()
+    first = np.cumsum([0, *(level.count for level in seats.job.levels)])
+    for depth in range(seats.network_levels):
+        group_of = np.array(seats.groups_of_ranks[depth])
+        senders, receivers = group_of[pairs.source], group_of[pairs.target]
+        crosses = senders != receivers
+        count = seats.job.levels[depth].count
+        for loads, ends in ((out, senders), (into, receivers)):
+            sums = np.bincount(ends[crosses], pairs.bytes[crosses], count)
+            loads[first[depth] : first[depth] + count] += np.outer(sums, share)
 
 
 def busiest_s(files: Sequence[_core.TraceFile], seats: Seats | None) -> float:
@@ -126,20 +166,15 @@ def of_profile(job: Job, seats: Seats) -> Links | None:
     Cost: O(levels (pairs + what plans send)).
     """
     groups = seats.groups
-    first = np.cumsum([0, *(level.count for level in seats.job.levels)])
     out, into = np.zeros((len(groups), 1)), np.zeros((len(groups), 1))
-    sent = (own_messages(job), served_messages(job))
+    blocks = own_blocks(job)
+    sent = (own_messages(job), blocks, served_messages(job))
     if not any(pairs.messages.any() for pairs in sent):
         return None
     for pairs in sent:
-        for depth in range(seats.network_levels):
-            group_of = np.array(seats.groups_of_ranks[depth])
-            senders, receivers = group_of[pairs.source], group_of[pairs.target]
-            crosses = senders != receivers
-            np.add.at(out[:, 0], first[depth] + senders[crosses], pairs.bytes[crosses])
-            np.add.at(into[:, 0], first[depth] + receivers[crosses], pairs.bytes[crosses])
+        _add(pairs, np.ones(1), seats, out, into)
     links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
-    return Links(links, 1, 0.0, 0.0, 0, of_profile=True)
+    return Links(links, 1, 0.0, 0.0, 0, of_profile=True, has_blocks=bool(len(blocks.bytes)))
 
 
 def to_json(links: Links, levels: list[str], pack: Any) -> dict[str, Any]:

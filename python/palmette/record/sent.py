@@ -16,6 +16,7 @@ from palmette.record.machine import hosts_of
 from palmette.record.reading import Job, Process, RecordError, read_job
 from palmette.record.timeline import row_name
 
+EXCHANGES = frozenset({"alltoall", "alltoallv", "alltoallw"})
 OUTSIDE, OTHERS = -1, -2
 """`RecordedPeer.rank` of processes that aren't in MPI_COMM_WORLD, and of those for which there was no entry."""
 
@@ -65,6 +66,36 @@ def own_messages(job: Job) -> Pairs:
     )
 
 
+def own_blocks(job: Job, *, neighbours: bool = True, exchanges: bool = True) -> Pairs:
+    """Return the blocks that collectives over neighbours and all-to-alls have sent whose counts say to whom, as their
+    arguments have them; none of a kind of which palmette served some: what their plans sent is known. Cost: O(pairs).
+    """
+    world = of_world(job)
+    served = {operation(plan.function) for process in world for plan in process.recorded.plans[1:] if plan.calls}
+    near = int(neighbours and not any(name.startswith("neighbor_") for name in served))
+    far = int(exchanges and not served & EXCHANGES)
+
+    def sends() -> Iterator[tuple[int, int, int, int]]:
+        for process in world:
+            for peer in process.recorded.peers:
+                blocks = near * peer.neighbour_blocks + far * peer.exchange_blocks
+                if blocks and peer.rank != process.recorded.rank:
+                    size = near * peer.neighbour_bytes + far * peer.exchange_bytes
+                    yield process.recorded.rank, peer.rank, blocks, size
+
+    return _pairs(job, sends())
+
+
+def exchanged_by_rank(job: Job) -> dict[int, float]:
+    """Return the bytes that each rank gets from others in all-to-alls whose blocks may differ. Cost: O(pairs)."""
+    received = dict.fromkeys((process.recorded.rank for process in of_world(job)), 0.0)
+    for process in of_world(job):
+        for peer in process.recorded.peers:
+            if peer.rank in received and peer.rank != process.recorded.rank:
+                received[peer.rank] += peer.exchange_bytes
+    return received
+
+
 def served_messages(job: Job) -> Pairs:
     """Return what collectives that palmette served have sent. Cost: O(what plans send)."""
     members: dict[int, dict[int, int]] = {}
@@ -93,26 +124,33 @@ def _pairs(job: Job, rows: Iterator[tuple[int, int, int, int]]) -> Pairs:
 
 
 def matrix_of(job: Job, most_rows: int) -> Matrix | None:
-    """Return the program's own messages and those of collectives that palmette served; None where there are none.
+    """Return the program's own messages, blocks whose counts say to whom they go, and messages of collectives that
+    palmette served; None where there are none.
 
     Cost: O(pairs + what plans send + most_rows^2).
     """
-    own, served = own_messages(job), served_messages(job)
-    if not own.messages.any() and not served.messages.any():
+    own, blocks, served = own_messages(job), own_blocks(job), served_messages(job)
+    if not (own.messages.any() or blocks.messages.any() or served.messages.any()):
         return None
     each = max(1, -(-job.size // most_rows))
     rows = -(-job.size // each)
     messages, sizes = np.zeros((rows, rows)), np.zeros((rows, rows))
-    for pairs in (own, served):
+    for pairs in (own, blocks, served):
         at = pairs.source // each, pairs.target // each
         np.add.at(messages, at, pairs.messages)
         np.add.at(sizes, at, pairs.bytes)
     names = [row_name(range(first, min(first + each, job.size))) for first in range(0, job.size, each)]
     counted = "The program's own messages"
+    if blocks.messages.any():
+        counted += ", blocks of its collectives over neighbours and of all-to-alls"
     if (by_plans := served.bytes.sum()) > 0:
         counted += f", and what collectives that palmette served sent ({by_plans / sizes.sum():.0%} of all)"
     if _has_unserved(job):
-        counted += "; how collectives of the MPI itself travel isn't known"
+        counted += (
+            "; how other collectives of the MPI itself travel isn't known"
+            if blocks.messages.any()
+            else ("; how collectives of the MPI itself travel isn't known")
+        )
     return Matrix(names, messages, sizes, counted + ".")
 
 

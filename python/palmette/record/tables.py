@@ -166,8 +166,11 @@ def program_of(job: Job) -> str:
             continue
         outermost = [
             *(frame.module.rpartition(":")[2] for path in recorded.paths for frame in path[::-1] if _is_script(frame)),
-            *(one.module for one in recorded.contexts if one.function == "<module>" and one.module[:1] != "<"),
         ]
+        if not outermost and recorded.sampling.samples:
+            outermost = [
+                one.module for one in recorded.contexts if one.function == "<module>" and one.module[:1] != "<"
+            ]
         if outermost:
             return Path(outermost[0]).name
     return next((Path(one.recorded.executable).name for one in job.processes if one.recorded.executable), "program")

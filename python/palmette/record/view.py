@@ -37,7 +37,7 @@ def links_of(job: Job, seats: Seats | None, findings: Findings | None) -> link_l
     if seats is None or not seats.groups:
         return None
     if findings:
-        return link_loads.of_trace(findings.view, seats)
+        return link_loads.of_trace(findings.view, seats, job)
     return link_loads.of_profile(job, seats)
 
 
@@ -64,7 +64,10 @@ def document(
         found |= _of_trace(findings, tables)
     else:
         found |= _of_profile(job, seats, tables)
-    found["notes"] = [*notes, *found["notes"]]
+    # That ranks share processors is the first thing to know.
+    crowd = crowd_of(job)
+    first = found["notes"][:1] if crowd else []
+    found["notes"] = [*first, *notes, *found["notes"][len(first) :]]
     known = causes if causes and not causes.withheld else None
     found["causes"] = _causes(known) if known else None
     found["by_rank"] = ranks_to_json(by_rank(job, findings, causes))

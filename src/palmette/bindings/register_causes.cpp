@@ -10,6 +10,7 @@
 #include "palmette/bindings/ask_bounds.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/trace/causes.hpp"
+#include "palmette/trace/patterns.hpp"
 
 namespace palmette::bindings {
 
@@ -23,6 +24,8 @@ struct Causes {
     std::optional<trace::Replay> planned, served;
     trace::CriticalPath path;
     trace::Delays delays;
+    std::vector<trace::Chain> chains;
+    std::vector<trace::MessageRuns> message_runs;
     std::vector<double> without_s;
     std::int64_t begin_ns = 0;
     trace::JobContexts contexts;
@@ -54,6 +57,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
         // Behind the one that takes most memory.
         others = std::async(std::launch::async, [&] {
+            out.message_runs = trace::message_runs(trace);
             out.ideal = trace::replay(trace, trace::Costs::ideal);
             out.bound = has_bounds ? trace::replay(trace, trace::Costs::bound, ask) : out.ideal;
             if (predicted_of.is_none() || trace.plans.size() <= 1) return;
@@ -63,6 +67,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
         out.begin_ns = awaited.begin_ns;
         out.path = trace::critical_path(trace, awaited);
         out.delays = trace::delay_costs(trace, awaited);
+        out.chains = trace::chains(trace, awaited);
     }
     for (std::size_t i = 0; i < std::min(most, out.delays.rows.size()); ++i)
         out.without_s.push_back(trace::time_without(trace, out.delays.rows[i]));
@@ -80,7 +85,9 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
 }  // namespace
 
 void register_causes(nb::module_& m) {
+    using trace::Chain;
     using trace::Delay;
+    using trace::MessageRuns;
     using trace::OnPath;
     using trace::Replay;
     using trace::Stretch;
@@ -118,6 +125,26 @@ void register_causes(nb::module_& m) {
         .def_ro("delayed_s", &Delay::delayed_s, "Longer than the ranks that waited.")
         .def_ro("short_term_s", &Delay::short_term_s, "Waiting that it caused at once.")
         .def_ro("long_term_s", &Delay::long_term_s, "Waiting that this waiting caused.");
+    nb::class_<Chain>(m, "WaitChain",
+                      "Calls at one place in which each rank waits for a message of one that has waited itself.")
+        .def_ro("function", &Chain::function, "Index into functions: of the calls in which the last ones wait.")
+        .def_ro("path", &Chain::path)
+        .def_ro("instances", &Chain::instances)
+        .def_ro("waits", &Chain::waits, "Calls that waited in them.")
+        .def_ro("waiting_s", &Chain::waiting_s, "With collectives that waited for a chain's end.")
+        .def_ro("in_between_s", &Chain::in_between_s, "From the message that was waited for to the next one.")
+        .def_ro("processes", &Chain::processes, "Indices into ranks: of the longest one, in order.");
+    nb::class_<MessageRuns>(m, "MessageRuns", "Small messages in a row from one place to the same rank each, by place.")
+        .def_ro("function", &MessageRuns::function, "Index into functions.")
+        .def_ro("path", &MessageRuns::path)
+        .def_ro("runs", &MessageRuns::runs)
+        .def_ro("messages", &MessageRuns::messages)
+        .def_ro("bytes", &MessageRuns::bytes)
+        .def_ro("seconds", &MessageRuns::seconds, "In MPI, from the first to the last message of each run.")
+        .def_ro("longest", &MessageRuns::longest, "Messages of the longest run.")
+        .def_ro("longest_bytes", &MessageRuns::longest_bytes, "Of these together.")
+        .def_ro("sender", &MessageRuns::from, "Index into ranks: of the longest run.")
+        .def_ro("receiver", &MessageRuns::to);
     nb::class_<Causes>(m, "TraceCauses", "Why a job took as long.")
         .def_ro("measured", &Causes::measured,
                 "With measured costs: the recorded time, where no dependency is missing.")
@@ -141,6 +168,8 @@ void register_causes(nb::module_& m) {
         .def_prop_ro(
             "late", [](const Causes& self) { return self.delays.works; },
             "What late ranks did, by samples; none where there are none.")
+        .def_ro("chains", &Causes::chains, "Ranks that wait for one another's messages, the costliest place first.")
+        .def_ro("message_runs", &Causes::message_runs, "Many small messages where one might do.")
         .def_ro("processor_times", &Causes::processor_times,
                 "By process, from the first end of MPI_Init to the last begin of MPI_Finalize; none without samples.")
         .def_ro("contexts", &Causes::contexts, nb::rv_policy::reference_internal, "Of samples.")

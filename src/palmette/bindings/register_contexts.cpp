@@ -66,7 +66,8 @@ void register_contexts(nb::module_& m) {
         .def_prop_ro(
             "sum_cpu_s",
             [](const JobContexts& self) {
-                return column_of<double>(self.sums, [](const ContextSum& one) { return one.cpu_s; });
+                return column_of<double>(self.sums,
+                                         [](const ContextSum& one) { return static_cast<double>(one.cpu_ns) * 1e-9; });
             },
             nb::rv_policy::move, "Processor time.");
 
@@ -74,9 +75,9 @@ void register_contexts(nb::module_& m) {
         .def_ro("contexts", &ReadContexts::contexts, nb::rv_policy::reference_internal)
         .def_ro("ranks", &ReadContexts::ranks);
     m.def(
-        "read_contexts", &trace::read_contexts, "files"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "Calling contexts that samples of a job's processes have met, of those that know their rank. Cost: O(contexts "
-        "of all processes). Raises Error.");
+        "read_contexts", &trace::read_contexts, "files"_a, "threads"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+        "Calling contexts that samples of a job's processes have met, of those that know their rank: the same for any "
+        "number of threads, 0: one for each processor. Cost: O(contexts of all processes). Raises Error.");
 
     nb::class_<GapTime>(m, "GapTime", "Time outside of MPI between calls of two places, of a late rank and of others.")
         .def_ro("before_function", &GapTime::before_function, "Index into functions: of the call that it is behind.")

@@ -264,7 +264,8 @@ void register_trace(nb::module_& m) {
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")
         .def_ro("sampling", &ProcessInfo::sampling)
-        .def_ro("contexts", &ProcessInfo::contexts, "Of sampled stacks; [0] is above all roots.")
+        .def_prop_ro("contexts", &ProcessInfo::contexts,
+                     "Of sampled stacks; [0] is above all roots. Read from the file when it is asked for first.")
         .def_ro("open", &ProcessInfo::open);
 
     nb::class_<Recording>(m, "Recording", "What the processes of one node have recorded.")

@@ -138,6 +138,7 @@ class DelayCosts {
         for (const OfThread& thread : awaited.threads) {
             inherited_.emplace_back(thread.waits.size(), 0.0);
             behind_.push_back(thread.waits.size());
+            sampled_.push_back(thread.thread->samples.size());
         }
     }
 
@@ -204,7 +205,8 @@ class DelayCosts {
         const Spent& own = own_;
         const Spent& others = spent_by_late(late, wait.begun_by, waiter);
         if (has_samples_)
-            works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by, side(late, others), side(waiter, own));
+            works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by,
+                       side(late, wait.begun_by.thread, others), side(waiter, number, own));
         double delayed_s = 0;
         for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
         const double sum_s = delayed_s + others.waiting_s;
@@ -232,9 +234,10 @@ class DelayCosts {
             inherits[w] += (rate + long_rate) * static_cast<double>(late.waits[w].seconds);
     }
 
-    LateWorks::Side side(const OfThread& thread, const Spent& spent) const {
+    LateWorks::Side side(const OfThread& thread, std::int32_t number, const Spent& spent) {
         const auto process = static_cast<std::size_t>(thread.process);
-        return {thread.thread, &trace_.processes[process], thread.process, &spent.gaps};
+        return {thread.thread, &trace_.processes[process], thread.process, &spent.gaps,
+                &sampled_[static_cast<std::size_t>(number)]};
     }
 
     /// All that wait for one call have mostly the same interval of it.
@@ -351,7 +354,8 @@ class DelayCosts {
     LateWorks works_;
     std::vector<std::vector<double>> inherited_;  ///< by thread and wait
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
-    std::vector<std::size_t> behind_;  ///< by thread: where first_wait() found the last one
+    std::vector<std::size_t> behind_;   ///< by thread: where first_wait() found the last one
+    std::vector<std::size_t> sampled_;  ///< by thread: where its samples were looked at last
     Spent own_, cached_;
     std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
     At cached_at_;

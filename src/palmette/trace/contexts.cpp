@@ -1,17 +1,87 @@
 #include "palmette/trace/contexts.hpp"
 
-namespace palmette::trace {
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <memory>
+#include <thread>
 
-std::uint32_t JobContexts::frame_of(const ContextInfo& one) {
-    std::string key = one.module;
-    for (const std::string* const part : {&one.build_id, &one.function}) (key += '\0') += *part;
-    for (const std::uint64_t number : {one.offset, std::uint64_t{one.line}, static_cast<std::uint64_t>(one.kind)})
-        (key += '\0') += std::to_string(number);
-    if (one.is_innermost) key += '!';
-    const auto [found, made] = frame_numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(frames.size()));
-    if (made)
-        frames.push_back({one.kind, one.module, one.build_id, one.offset, one.is_innermost, one.function, one.line});
+#include "palmette/trace/section_reader.hpp"
+#include "palmette/trace/section_samples.hpp"
+
+namespace palmette::trace {
+namespace {
+
+/// Mixes all bits of a number into all others (the finalizer of MurmurHash3).
+std::uint64_t mixed(std::uint64_t number) {
+    number = (number ^ (number >> 33U)) * 0xFF51AFD7ED558CCDU;
+    number = (number ^ (number >> 33U)) * 0xC4CEB9FE1A85EC53U;
+    return number ^ (number >> 33U);
+}
+
+}  // namespace
+
+std::size_t JobContexts::Hash::operator()(const Key& key) const {
+    std::uint64_t out = mixed(key.offset ^ std::uint64_t{key.module} << 32U);
+    out = mixed(out ^ (std::uint64_t{key.function} << 32U | key.line));
+    return out ^ (std::uint64_t{key.build_id} << 8U) ^ (static_cast<std::uint64_t>(key.kind) << 1U) ^
+           std::uint64_t{key.is_innermost};
+}
+std::size_t JobContexts::Hash::operator()(std::uint64_t number) const { return mixed(number); }
+
+std::uint32_t JobContexts::text_of(const std::string& text) {
+    const auto [found, made] = text_numbers_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
+    if (made) texts_.push_back(text);
     return found->second;
+}
+
+std::uint32_t JobContexts::frame_of(const Key& key) {
+    const auto [found, made] = frame_numbers_.try_emplace(key, static_cast<std::uint32_t>(frames.size()));
+    if (made)
+        frames.push_back({key.kind, texts_[key.module], texts_[key.build_id], key.offset, key.is_innermost,
+                          texts_[key.function], key.line});
+    return found->second;
+}
+
+std::uint32_t JobContexts::node_of(std::uint32_t caller, std::uint32_t frame) {
+    const auto [found, made] =
+        node_numbers_.try_emplace(std::uint64_t{caller} << 32U | frame, static_cast<std::uint32_t>(nodes.size()));
+    if (made) nodes.push_back({caller, frame});
+    return found->second;
+}
+
+std::vector<std::uint32_t> JobContexts::add(const SectionReader& section, std::int32_t process) {
+    if (nodes.empty()) nodes.emplace_back();
+    const SectionContexts from(section);
+    // Texts are read once a section, not once a frame.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> modules;
+    for (std::uint32_t i = 0; i < from.modules(); ++i)
+        modules.emplace_back(text_of(from.module(i)), text_of(from.build_id(i)));
+    const std::uint32_t no_text = text_of("");
+    std::unordered_map<std::uint64_t, std::uint32_t> texts;
+    const auto text_at = [&](std::uint64_t at) {
+        const auto [found, made] = texts.try_emplace(at, 0);
+        if (made) found->second = text_of(from.text(at));
+        return found->second;
+    };
+    std::vector<std::uint32_t> out(from.size(), 0);
+    for (std::uint32_t i = 1; i < from.size(); ++i) {
+        const ContextNode& one = from.at(i);
+        Key key{no_text, no_text, no_text, 0, 0, one.kind, one.is_innermost != 0};
+        if (one.kind == ContextKind::native) {
+            key.offset = one.offset;
+            if (one.module != 0 && one.module < modules.size())
+                std::tie(key.module, key.build_id) = modules[one.module];
+        } else if (one.kind == ContextKind::python) {
+            key.module = text_at(one.module);
+            key.function = text_at(one.offset >> 32U);
+            key.line = static_cast<std::uint32_t>(one.offset);
+        }
+        out[i] = node_of(out[one.parent], frame_of(key));
+        if (const std::uint64_t samples = one.samples.load(std::memory_order_relaxed))
+            sums.push_back({out[i], process, samples, one.cpu_ns.load(std::memory_order_relaxed)});
+    }
+    return out;
 }
 
 std::vector<std::uint32_t> JobContexts::add(const std::vector<ContextInfo>& contexts, std::int32_t process) {
@@ -19,25 +89,62 @@ std::vector<std::uint32_t> JobContexts::add(const std::vector<ContextInfo>& cont
     std::vector<std::uint32_t> out(contexts.size(), 0);
     for (std::size_t i = 1; i < contexts.size(); ++i) {
         const ContextInfo& one = contexts[i];
-        const std::uint32_t caller = one.parent < i ? out[one.parent] : 0;
-        const std::uint32_t frame = frame_of(one);
-        const auto [found, made] =
-            node_numbers_.try_emplace(std::uint64_t{caller} << 32U | frame, static_cast<std::uint32_t>(nodes.size()));
-        if (made) nodes.push_back({caller, frame});
-        out[i] = found->second;
-        if (one.samples > 0) sums.push_back({out[i], process, one.samples, one.cpu_s});
+        out[i] = node_of(out[one.parent], frame_of({text_of(one.module), text_of(one.build_id), text_of(one.function),
+                                                    one.line, one.offset, one.kind, one.is_innermost}));
+        if (one.samples > 0)
+            sums.push_back({out[i], process, one.samples, static_cast<std::uint64_t>(std::llround(one.cpu_s * 1e9))});
     }
     return out;
 }
 
-ReadContexts read_contexts(const std::vector<std::string>& files) {
-    ReadContexts out;
-    for (const std::string& file : files)
-        for (const ProcessInfo& process : Recording::read(file, true).processes) {
-            if (process.rank < 0) continue;
-            out.contexts.add(process.contexts, static_cast<std::int32_t>(out.ranks.size()));
-            out.ranks.push_back(process.rank);
+void JobContexts::add(const JobContexts& other, std::int32_t first) {
+    if (nodes.empty()) nodes.emplace_back();
+    std::vector<std::uint32_t> numbers;
+    numbers.reserve(other.frames.size());
+    for (const SampledFrame& one : other.frames)
+        numbers.push_back(frame_of({text_of(one.module), text_of(one.build_id), text_of(one.function), one.line,
+                                    one.offset, one.kind, one.is_innermost}));
+    std::vector<std::uint32_t> found(other.nodes.size(), 0);
+    for (std::size_t i = 1; i < other.nodes.size(); ++i)
+        found[i] = node_of(found[other.nodes[i].parent], numbers[other.nodes[i].frame]);
+    sums.reserve(sums.size() + other.sums.size());
+    for (const ContextSum& one : other.sums)
+        sums.push_back({found[one.context], first + one.process, one.samples, one.cpu_ns});
+}
+
+ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threads) {
+    struct Part {
+        JobContexts contexts;
+        std::vector<std::int32_t> ranks;
+    };
+    std::vector<std::unique_ptr<const Mapping>> mappings;
+    std::vector<SectionReader> sections;
+    for (const std::string& file : files) {
+        const Mapping& mapping = *mappings.emplace_back(std::make_unique<const Mapping>(file));
+        for_each_section(mapping, file, [&](const SectionReader& section) {
+            if (section.header().rank.load(std::memory_order_acquire) >= 0) sections.push_back(section);
+        });
+    }
+    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t parts = std::min<std::size_t>(threads, std::max<std::size_t>(1, sections.size()));
+    const auto read = [&](std::size_t part) {
+        Part out;
+        for (std::size_t i = sections.size() * part / parts; i < sections.size() * (part + 1) / parts; ++i) {
+            out.contexts.add(sections[i], static_cast<std::int32_t>(out.ranks.size()));
+            out.ranks.push_back(sections[i].header().rank.load());
         }
+        return out;
+    };
+    std::vector<std::future<Part>> others;
+    for (std::size_t part = 1; part < parts; ++part) others.push_back(std::async(std::launch::async, read, part));
+    Part first = read(0);
+    // In the order of processes, each one's frames in its own order: numbers are those that one thread gives.
+    ReadContexts out{std::move(first.contexts), std::move(first.ranks)};
+    for (auto& other : others) {
+        const Part part = other.get();
+        out.contexts.add(part.contexts, static_cast<std::int32_t>(out.ranks.size()));
+        out.ranks.insert(out.ranks.end(), part.ranks.begin(), part.ranks.end());
+    }
     return out;
 }
 

@@ -124,7 +124,6 @@ class Reader {
     void read(SectionReader& section, const TraceFile& file, const std::shared_ptr<const Mapping>& mapping) {
         ProcessInfo info = section.read(true);
         read_sampling(section, info);
-        read_contexts(section, info);
         // What has loaded the library and never called MPI_Init, or no trace.
         if (info.rank < 0) return;
         const auto number = static_cast<std::int32_t>(out_.processes.size());
@@ -219,8 +218,8 @@ class Reader {
 
     void read_samples(const SectionReader& section, const ProcessInfo& info, const TraceFile& file,
                       TracedProcess& process, std::int32_t number) {
-        if (info.contexts.size() <= 1) return;
-        const std::vector<std::uint32_t> nodes = out_.contexts.add(info.contexts, number);
+        if (info.sampling.samples == 0) return;
+        const std::vector<std::uint32_t> nodes = out_.contexts.add(section, number);
         const SampleColumns samples = samples_in(section);
         for (std::size_t i = 0; i < samples.real_ns.size(); ++i) {
             const std::uint32_t thread = samples.thread[i];

@@ -5,11 +5,22 @@
 namespace palmette::trace {
 namespace {
 
-/// Calls `use` with the samples of a stretch, the last one first; returns how many there are.
+/// Calls `use` with the samples of a stretch, the last one first; returns how many there are. `hint`: where the last
+/// stretch ended; stretches come mostly from the last one backwards, and a search through all samples misses caches.
 template <class Use>
-std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, Use use) {
-    auto at = std::lower_bound(samples.begin(), samples.end(), gap.end_ns,
-                               [](const Sampled& one, std::int64_t time_ns) { return one.at_ns < time_ns; });
+std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, std::size_t& hint, Use use) {
+    constexpr std::size_t near = 4;
+    const auto is_end = [&](std::size_t i) {
+        return (i == samples.size() || samples[i].at_ns >= gap.end_ns) && (i == 0 || samples[i - 1].at_ns < gap.end_ns);
+    };
+    hint = std::min(hint, samples.size());
+    for (std::size_t i = 0; i < near && hint > 0 && samples[hint - 1].at_ns >= gap.end_ns; ++i) --hint;
+    if (!is_end(hint))
+        hint = static_cast<std::size_t>(
+            std::lower_bound(samples.begin(), samples.end(), gap.end_ns,
+                             [](const Sampled& one, std::int64_t time_ns) { return one.at_ns < time_ns; }) -
+            samples.begin());
+    auto at = samples.begin() + static_cast<std::ptrdiff_t>(hint);
     std::size_t count = 0;
     for (; at != samples.begin() && (at - 1)->at_ns >= gap.begin_ns; --at, ++count) use(*(at - 1));
     return count;
@@ -19,6 +30,7 @@ std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, Use
 
 void LateWorks::Spent::clear() {
     gaps.clear();
+    last = nullptr;
     contexts.clear();
     beside.clear();
 }
@@ -27,13 +39,15 @@ void LateWorks::spend(Spent& out, const Side& side, double weight) {
     std::size_t looked_at = 0;
     for (const Gap& gap : *side.gaps) {
         if (looked_at > most_samples) break;
-        Seconds& sum = out.gaps[{gap.before_function, gap.before_path, gap.after_function, gap.after_path}];
+        Seconds& sum = out.at({gap.before_function, gap.before_path, gap.after_function, gap.after_path});
         sum.wall_s += weight * static_cast<double>(gap.end_ns - gap.begin_ns) * 1e-9;
-        looked_at += for_samples(side.thread->samples, gap, [&](const Sampled& one) {
+        looked_at += for_samples(side.thread->samples, gap, *side.behind, [&](const Sampled& one) {
             sum.cpu_s += weight * static_cast<double>(one.cpu_s);
             out.contexts[one.context] += weight * static_cast<double>(one.cpu_s);
         });
-        looked_at += for_samples(side.process->beside, gap, [&](const Sampled& one) {
+        if (side.process->beside.empty()) continue;
+        std::size_t beside = side.process->beside.size();
+        looked_at += for_samples(side.process->beside, gap, beside, [&](const Sampled& one) {
             out.beside[one.context] += weight * static_cast<double>(one.cpu_s);
         });
     }

@@ -59,6 +59,7 @@ class LateWorks {
         const TracedProcess* process = nullptr;
         std::int32_t number = 0;  ///< of the process
         const std::vector<Gap>* gaps = nullptr;
+        std::size_t* behind = nullptr;  ///< where the thread's samples were looked at last: next time not far before
     };
 
     /// `waiting`: the call that waited, for what `at` began. Cost: O(gaps + samples in them), of the late side once for
@@ -76,6 +77,12 @@ class LateWorks {
     struct Spent {
         std::map<GapKey, Seconds> gaps;
         std::unordered_map<std::uint32_t, double> contexts, beside;
+        GapKey last_key{};
+        Seconds* last = nullptr;  ///< of that key: mostly the next one's
+        Seconds& at(const GapKey& key) {
+            if (!last || key != last_key) last = &gaps[last_key = key];
+            return *last;
+        }
         void clear();
     };
     struct Sums {

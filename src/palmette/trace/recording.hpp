@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -198,10 +199,17 @@ struct ProcessInfo {
     std::vector<RequestInfo> outstanding;
     std::vector<PlanInfo> plans;  ///< [0] is unused
     SamplingInfo sampling;
-    std::vector<ContextInfo> contexts;  ///< [0] is above all roots
-    std::vector<PeerInfo> peers;        ///< those that something was sent to
-    std::uint64_t one_sided = 0;        ///< calls whose bytes no peer has
-    std::uint64_t uncounted = 0;        ///< persistent requests whose messages no peer has
+    std::vector<PeerInfo> peers;  ///< those that something was sent to
+    std::uint64_t one_sided = 0;  ///< calls whose bytes no peer has
+    std::uint64_t uncounted = 0;  ///< persistent requests whose messages no peer has
+    std::string file;             ///< that it was read from
+    std::size_t section = 0;      ///< which of the file's processes it is
+    /// The tree of its samples' stacks, [0] above all roots, read when it is asked for first: of many processes they
+    /// would fill the memory. Throws as Recording::read.
+    const std::vector<ContextInfo>& contexts();
+
+  private:
+    std::shared_ptr<const std::vector<ContextInfo>> contexts_;
 };
 
 /// One node's file. `with_tables`: aggregates and paths as well, which a look at open calls doesn't need.
@@ -216,6 +224,8 @@ struct Recording {
     static std::vector<CallInfo> calls_of(const std::string& path, std::size_t section);
     /// Samples one by one, likewise. Threads are numbered from 1.
     static SampleColumns samples_of(const std::string& path, std::size_t section);
+    /// The tree of its samples' stacks, likewise; [0] is above all roots.
+    static std::vector<ContextInfo> contexts_of(const std::string& path, std::size_t section);
 };
 
 }  // namespace palmette::trace

@@ -3,20 +3,6 @@
 #include <algorithm>
 
 namespace palmette::trace {
-namespace {
-
-/// A text of the samples' table; empty where there is none at `at`.
-std::string sampled_text(const SectionReader& section, std::uint64_t at) {
-    const Table& texts = section.header().sampling.texts;
-    const std::uint32_t end = SectionReader::used(texts);
-    if (at >= end) return "";
-    const char* const begin = section.entries<char>(texts) + at;
-    constexpr std::size_t longest = 4096;
-    return base::printable({begin, strnlen(begin, end - at)}, longest);
-}
-
-}  // namespace
-
 SampleColumns samples_in(const SectionReader& section) {
     ProcessInfo process;
     section.read_clock(process);
@@ -82,36 +68,46 @@ void read_sampling(const SectionReader& section, ProcessInfo& out) {
     }
 }
 
-void read_contexts(const SectionReader& section, ProcessInfo& out) {
-    const auto* const contexts = section.entries<ContextNode>(section.header().sampling.contexts);
-    const auto* const modules = section.entries<ModuleEntry>(section.header().sampling.modules);
-    const std::uint32_t module_count = SectionReader::used(section.header().sampling.modules);
-    const std::uint32_t count = SectionReader::used(section.header().sampling.contexts);
-    out.contexts.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        ContextInfo& to = out.contexts.emplace_back();
-        if (i == 0) continue;
-        const ContextNode& from = contexts[i];
+SectionContexts::SectionContexts(const SectionReader& section)
+    : section_(section),
+      contexts_(section.entries<ContextNode>(section.header().sampling.contexts)),
+      modules_(section.entries<ModuleEntry>(section.header().sampling.modules)),
+      count_(SectionReader::used(section.header().sampling.contexts)),
+      module_count_(SectionReader::used(section.header().sampling.modules)) {}
+
+std::string SectionContexts::text(std::uint64_t at) const {
+    const Table& texts = section_.header().sampling.texts;
+    const std::uint32_t end = SectionReader::used(texts);
+    if (at >= end) return "";
+    const char* const begin = section_.entries<char>(texts) + at;
+    constexpr std::size_t longest = 4096;
+    return base::printable({begin, strnlen(begin, end - at)}, longest);
+}
+
+std::vector<ContextInfo> contexts_in(const SectionReader& section) {
+    const SectionContexts tree(section);
+    std::vector<ContextInfo> out(tree.size());
+    for (std::uint32_t i = 1; i < tree.size(); ++i) {
+        ContextInfo& to = out[i];
+        const ContextNode& from = tree.at(i);
         to.parent = from.parent;
         to.kind = from.kind;
-        // A caller's node is made before those of what it calls.
-        if (to.parent >= i || to.kind > ContextKind::lost)
-            fail(section.where(), ": a frame of its samples that can't be; the file is damaged");
         to.is_innermost = from.is_innermost != 0;
         to.samples = from.samples.load(std::memory_order_relaxed);
         to.cpu_s = static_cast<double>(from.cpu_ns.load(std::memory_order_relaxed)) * 1e-9;
         if (to.kind == ContextKind::native) {
             to.offset = from.offset;
-            if (from.module != 0 && from.module < module_count) {
-                to.module = text_of(modules[from.module].path);
-                to.build_id = SectionReader::build_id_of(modules[from.module]);
+            if (from.module != 0 && from.module < tree.modules()) {
+                to.module = tree.module(from.module);
+                to.build_id = tree.build_id(from.module);
             }
         } else if (to.kind == ContextKind::python) {
-            to.module = sampled_text(section, from.module);
-            to.function = sampled_text(section, from.offset >> 32U);
+            to.module = tree.text(from.module);
+            to.function = tree.text(from.offset >> 32U);
             to.line = static_cast<std::uint32_t>(from.offset);
         }
     }
+    return out;
 }
 
 }  // namespace palmette::trace

@@ -9,7 +9,32 @@ namespace palmette::trace {
 SampleColumns samples_in(const SectionReader& section);
 /// How they were taken, and of which threads.
 void read_sampling(const SectionReader& section, ProcessInfo& out);
-/// The tree of their stacks.
-void read_contexts(const SectionReader& section, ProcessInfo& out);
+/// The tree of their stacks, where it lies.
+class SectionContexts {
+  public:
+    explicit SectionContexts(const SectionReader& section);
+
+    std::uint32_t size() const { return count_; }
+    /// Of 1 to size() - 1. A caller's is made before those of what it calls.
+    const ContextNode& at(std::uint32_t number) const {
+        const ContextNode& one = contexts_[number];
+        if (one.parent >= number || one.kind > ContextKind::lost)
+            fail(section_.where(), ": a frame of its samples that can't be; the file is damaged");
+        return one;
+    }
+    std::uint32_t modules() const { return module_count_; }
+    std::string module(std::uint32_t number) const { return text_of(modules_[number].path); }
+    std::string build_id(std::uint32_t number) const { return SectionReader::build_id_of(modules_[number]); }
+    /// Empty where there is none.
+    std::string text(std::uint64_t at) const;
+
+  private:
+    const SectionReader& section_;
+    const ContextNode* contexts_;
+    const ModuleEntry* modules_;
+    std::uint32_t count_, module_count_;
+};
+/// The tree in full, [0] above all roots.
+std::vector<ContextInfo> contexts_in(const SectionReader& section);
 
 }  // namespace palmette::trace

@@ -1,7 +1,8 @@
 """Caliper's text records (.cali), which caliper-reader, Hatchet and Thicket read.
 
 A record for each rank, call path and function, with the names that Hatchet knows: `mpi.rank`, `sum#time.duration` in
-seconds, besides `calls` and `bytes`. The stack is the nested attribute `function`.
+seconds, besides `calls` and `bytes`. The stack is the nested attribute `function`. With samples, what lies outside of
+MPI has records, too, whose time is processor time.
 
 Callers have records of zeros, and ranks are nodes instead of values: otherwise Hatchet fills in rows itself, the root
 twice, and Thicket, which joins the files of several runs, refuses them.
@@ -15,9 +16,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TextIO
 
+from palmette.record.contexts import Site
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
-from palmette.record.formats.stacks import words
+from palmette.record.formats.stacks import computing_of, sampled_words, without_starts, words
 
 # Numbers that the format has from the beginning: types, and what an attribute is described by.
 TYPES = {"int": 1, "uint": 2, "string": 3, "double": 5}
@@ -67,9 +69,11 @@ def write(path: Path, selection: Selection) -> Counts:
         calls = writer.attribute("calls", "uint", metric)
         size = writer.attribute("bytes", "uint", metric)
         time = writer.attribute("sum#time.duration", "double", metric)
+        computing: dict[int, list[tuple[list[Site], float]]] = dict(computing_of(selection))
         for index in selection.chosen:
+            sampled = computing.pop(selection.everyone[index].recorded.rank, [])
             own = writer.node(rank, str(selection.everyone[index].recorded.rank), None)
-            for stack, row in _rows(selection, index, counts).items():
+            for stack, row in _rows(selection, index, counts, sampled).items():
                 node = None
                 for word in stack:
                     node = writer.node(function, word, node)
@@ -86,20 +90,29 @@ class _Row:
     seconds: float = 0.0
 
 
-def _rows(selection: Selection, index: int, counts: Counts) -> dict[tuple[str, ...], _Row]:
+def _rows(
+    selection: Selection, index: int, counts: Counts, sampled: Sequence[tuple[list[Site], float]]
+) -> dict[tuple[str, ...], _Row]:
     """Return a process's sums by call path and function, and zeros for all callers, each before what it calls."""
     rows: dict[tuple[str, ...], _Row] = {}
+
+    def row_of(stack: tuple[str, ...]) -> _Row:
+        for length in range(1, len(stack)):
+            rows.setdefault(stack[:length], _Row())
+        return rows.setdefault(stack, _Row())
+
     for one in selection.sums(index):
         if one.is_request:  # overlaps with calls
             continue
         counts.add_sum(one)
         stack = (*words(selection, one.path), one.function)
-        for length in range(1, len(stack)):
-            rows.setdefault(stack[:length], _Row())
-        row = rows.setdefault(stack, _Row())
+        # What starts main isn't told in samples.
+        row = row_of(tuple(without_starts(stack)) if sampled else stack)
         row.calls += one.calls
         row.bytes += one.bytes
         row.seconds += one.seconds
+    for sites, seconds in sampled:
+        row_of(tuple(sampled_words(sites))).seconds += seconds
     return rows
 
 

@@ -37,6 +37,7 @@ FORMATS = {
     "chrome": Format("chrome", needs_calls=True, passes=2),
     "speedscope": Format("speedscope"),
     "folded": Format("folded", has_calls=False),
+    "pprof": Format("pprof", has_calls=False),
     "cali": Format("cali", has_calls=False),
     "csv": Format("table"),
     "sqlite": Format("database", passes=2),

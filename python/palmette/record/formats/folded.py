@@ -6,17 +6,12 @@ lines, too, whose weights are processor time.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from pathlib import Path
 
-from palmette.record.contexts import Site
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
-from palmette.record.formats.stacks import computing_of, words
-
-STARTS = re.compile(r"^((_start|__libc_start_\w+|clone3?|start_thread)(;|$))+")
-"""Functions that a stack begins with before main."""
+from palmette.record.formats.stacks import computing_of, sampled_words, without_starts, words
 
 
 def write(path: Path, selection: Selection) -> Counts:
@@ -35,15 +30,10 @@ def write(path: Path, selection: Selection) -> Counts:
         # What starts main isn't told there.
         calls, seconds = seconds, defaultdict(float)
         for stack, time_s in calls.items():
-            seconds[STARTS.sub("", stack)] += time_s
+            seconds[";".join(without_starts(stack.split(";")))] += time_s
     for sites, time_s in sampled:
-        seconds[";".join(_name(one) for one in sites)] += time_s
+        seconds[";".join(name.replace(";", ":") for name in sampled_words(sites))] += time_s
     with path.open("w", encoding="utf-8") as file:
         for stack, time_s in sorted(seconds.items()):
             file.write(f"{stack} {time_s * 1e6:.0f}\n")
     return counts
-
-
-def _name(one: Site) -> str:
-    name = f"{one.function} ({one.place})" if one.line else one.function
-    return name.replace(";", ":")

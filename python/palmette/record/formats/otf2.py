@@ -2,11 +2,16 @@
 
 A location group for each rank, a location for each of its threads, a system tree node for each host. Messages and
 collectives are on communicators that are known as a whole: OTF2 names a communicator by its members.
+
+Events of calling contexts exclude those of regions. So a sample outside of MPI is a value of the metric `processor
+time`, of threads that make calls, whose attribute `stack` names its calling context.
 """
 
 from __future__ import annotations
 
 import errno
+from collections import defaultdict, deque
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ from typing import Any
 from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.functions import is_collective
+from palmette.record.formats.samples import Sample, samples_of
 from palmette.record.formats.selection import WORLD, Call, Communicator, Selection
 from palmette.record.formats.threads import Step, threads_of
 from palmette.record.functions import only_starts, operation
@@ -50,6 +56,20 @@ def write(path: Path, selection: Selection) -> Counts:
     return writer.counts
 
 
+class _Taken:
+    """Samples of a thread, taken off as time goes on."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._left = deque(samples)
+
+    def until(self, time_ns: int) -> list[Sample]:
+        """Return those before a time that weren't taken yet."""
+        found = []
+        while self._left and self._left[0].at_ns < time_ns:
+            found.append(self._left.popleft())
+        return found
+
+
 class _Writer:
     """Definitions, each made when it is first needed, and events."""
 
@@ -82,6 +102,11 @@ class _Writer:
         self._regions: dict[str, Any] = {}
         self._comms: dict[int, Any] = {}
         self._places: dict[int, dict[Any, Any] | None] = {}
+        self._metric: Any = None
+        self._stack: Any = None
+        self._contexts: dict[int, Any] = {}
+        """By site."""
+        self._samples = samples_of(selection)
 
     def process(self, index: int, found: messages.Messages) -> None:
         """Write the events of a process."""
@@ -95,6 +120,9 @@ class _Writer:
             for request in step.starts
             if self._is_nonblocking_collective(request, index, found)
         }
+        sampled: dict[int, list[Sample]] = defaultdict(list)
+        for one in self._samples.of(index) if self._samples else ():
+            sampled[one.thread].append(one)
         for thread, steps in threads.steps.items():
             made = self._archive.definitions
             location = self._masters[index]
@@ -103,10 +131,45 @@ class _Writer:
                 location = made.location(f"thread {thread}", kind, group=self._groups[index])
             events = self._archive.event_writer_from_location(location)
             events.enter(steps[0].call.begin_ns, program)
+            taken = _Taken(sampled[thread])
+            taken.until(steps[0].call.begin_ns)
             for step in steps:
+                for one in taken.until(step.call.begin_ns):
+                    self._sample(events, one)
                 self._step(events, index, step, found)
+                # What lies in a call by the clock is the call's.
+                taken.until(step.call.end_ns + 1)
             events.leave(steps[-1].call.end_ns, program)
         self.counts.requests += len(threads.requests)
+
+    def _sample(self, events: Any, one: Sample) -> None:
+        made = self._archive.definitions
+        if self._metric is None:
+            kinds, modes = self._otf2.MetricType.OTHER, self._otf2.MetricMode.ABSOLUTE_LAST
+            member = made.metric_member(
+                "processor time", "Since the thread's sample before", kinds, modes, self._otf2.Type.UINT64,
+                self._otf2.Base.DECIMAL, -9, "s",
+            )  # fmt: skip
+            self._metric = made.metric_class((member,), self._otf2.MetricOccurrence.ASYNCHRONOUS)
+            self._stack = made.attribute("stack", description="What was sampled", type=self._otf2.Type.CALLING_CONTEXT)
+        events.metric(one.at_ns, self._metric, [one.cpu_ns], attributes={self._stack: self._context(one.site)})
+
+    def _context(self, site: int) -> Any:
+        """Return the definition of a calling context, callers' first."""
+        if self._samples is None:
+            return None
+        tree = self._samples.contexts
+        missing = [one for one in tree.callers(site) if one not in self._contexts]
+        made = self._archive.definitions
+        for one in reversed(missing):
+            what = tree.sites[one]
+            roles = self._otf2.RegionRole
+            region = made.region(what.function, canonical_name=what.function, source_file=what.file,
+                                 region_role=roles.FUNCTION, paradigm=self._otf2.Paradigm.SAMPLING)  # fmt: skip
+            place = made.source_code_location(what.file, what.line) if what.line else None
+            above = self._contexts.get(tree.parents[one])
+            self._contexts[one] = made.calling_context(region, place, above)
+        return self._contexts[site]
 
     def _step(self, events: Any, index: int, step: Step, found: messages.Messages) -> None:
         call = step.call

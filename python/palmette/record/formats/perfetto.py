@@ -1,5 +1,5 @@
 """Perfetto's protobuf traces, for ui.perfetto.dev and trace_processor: a track for each thread of a rank, tracks for
-outstanding requests, arrows from sends to receives.
+outstanding requests, arrows from sends to receives. Samples are there as perf's are: with their stack, by thread.
 
 Field numbers are those of the messages named beside them in Perfetto's public `perfetto_trace.proto`.
 """
@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from palmette.record.contexts import Site
 from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.functions import category
 from palmette.record.formats.messages import Message
 from palmette.record.formats.protobuf import data, fixed64, number, text
+from palmette.record.formats.samples import Sample, Samples, samples_of
 from palmette.record.formats.selection import Call, Selection
 from palmette.record.formats.threads import Threads, threads_of
 
@@ -28,6 +30,10 @@ CATEGORY, ANNOTATION, TYPE, NAME, EVENT_TRACK, SOURCE, FLOWS, LAST_FLOWS = 3, 4,
 BEGIN, END, INSTANT = 1, 2, 3  # TrackEvent.Type
 ANNOTATION_NAME, UNSIGNED, SIGNED, STRING = 1, 3, 4, 17  # DebugAnnotation
 CATEGORIES, NAMES, ANNOTATION_NAMES, SOURCES, STRINGS = 1, 2, 3, 4, 29  # InternedData
+FUNCTIONS, FRAMES, STACKS, MAPPING_PATHS, MAPPINGS = 5, 6, 7, 17, 19  # InternedData
+FRAME_FUNCTION, FRAME_MAPPING, STACK_FRAMES, MAPPING_PATH = 2, 3, 2, 7  # Frame, Callstack, Mapping
+PERF_SAMPLE = 66  # TracePacket
+SAMPLE_PID, SAMPLE_TID, SAMPLE_STACK, SAMPLE_MODE, SAMPLE_COUNT, USER_MODE = 2, 3, 4, 5, 6, 2  # PerfSample
 IID, INTERNED_TEXT, FUNCTION_NAME, LINE = 1, 2, 3, 4  # EventName and so on, SourceLocation
 
 MOST_ANNOTATIONS = 1 << 16
@@ -45,6 +51,10 @@ class _Writer:
         self._new = b""
         self._annotations: dict[tuple[str, int], bytes] = {}
         self._constant: dict[tuple[str, bool, int, int, str, int], bytes] = {}
+        self._frames: dict[Site, int] = {}
+        self._mappings: set[int] = set()
+        """By the number of their path."""
+        self._stacks: dict[int, int] = {}
         self._uuid = 0
         self._packet(number(SEQUENCE_FLAGS, STATE_CLEARED))
 
@@ -56,8 +66,9 @@ class _Writer:
         return self._track(data(PROCESS, described))
 
     def thread(self, index: int, thread: int, tid: int) -> int:
-        """Write the track of a thread and return its number."""
-        described = number(PID, index + 1) + number(TID, tid) + text(THREAD_NAME, f"thread {thread}")
+        """Write the track of a thread and return its number; 0: one that makes no calls."""
+        described = number(PID, index + 1) + number(TID, tid)
+        described += text(THREAD_NAME, f"thread {thread}" if thread else "without MPI")
         return self._track(data(THREAD, described))
 
     def lane(self, process: int) -> int:
@@ -126,13 +137,38 @@ class _Writer:
             self._new += data(kind, number(IID, self._interned[key]) + text(INTERNED_TEXT, value) + more)
         return self._interned[key]
 
+    def sample(self, index: int, tid: int, one: Sample, samples: Samples) -> None:
+        """Write a sample on a thread's track."""
+        if one.site not in self._stacks:
+            frames = b"".join(number(STACK_FRAMES, self._frame(site)) for site in samples.stack(one.site))
+            self._stacks[one.site] = len(self._stacks) + 1
+            self._new += data(STACKS, number(IID, self._stacks[one.site]) + frames)
+        told = number(SAMPLE_PID, index + 1) + number(SAMPLE_TID, tid) + number(SAMPLE_STACK, self._stacks[one.site])
+        told += number(SAMPLE_MODE, USER_MODE) + number(SAMPLE_COUNT, one.cpu_ns)
+        self._timed(one.at_ns, data(PERF_SAMPLE, told))
+
+    def _frame(self, site: Site) -> int:
+        if site not in self._frames:
+            name = f"{site.function} ({site.place})" if site.line else site.function
+            path = self._intern(MAPPING_PATHS, site.file or "unknown")
+            if path not in self._mappings:
+                self._mappings.add(path)
+                self._new += data(MAPPINGS, number(IID, path) + number(MAPPING_PATH, path))
+            self._frames[site] = len(self._frames) + 1
+            frame = number(FRAME_FUNCTION, self._intern(FUNCTIONS, name)) + number(FRAME_MAPPING, path)
+            self._new += data(FRAMES, number(IID, self._frames[site]) + frame)
+        return self._frames[site]
+
     def _track(self, described: bytes) -> int:
         self._uuid += 1
         self._packet(data(TRACK, number(UUID, self._uuid) + described))
         return self._uuid
 
     def _event(self, time_ns: int, event: bytes) -> None:
-        packet = number(TIMESTAMP, time_ns) + data(TRACK_EVENT, event) + number(SEQUENCE_FLAGS, NEEDS_STATE)
+        self._timed(time_ns, data(TRACK_EVENT, event))
+
+    def _timed(self, time_ns: int, what: bytes) -> None:
+        packet = number(TIMESTAMP, time_ns) + what + number(SEQUENCE_FLAGS, NEEDS_STATE)
         if self._new:
             packet += data(INTERNED, self._new)
             self._new = b""
@@ -146,17 +182,20 @@ def write(path: Path, selection: Selection) -> Counts:
     """Write the calls of a selection. Cost: O(calls log calls), some 20 us each; those of one process are in memory."""
     found = messages.match(selection)
     counts = Counts(messages=len(found.all))
+    samples = samples_of(selection)
     with path.open("wb") as file:
         writer = _Writer(file, selection)
         tid = len(selection.everyone)
         for index in selection.chosen:
             threads = threads_of(selection, index)
             process = writer.process(index)
+            tids: dict[int, int] = {1: index + 1}  # as the main thread has its process's number
             for thread, steps in threads.steps.items():
                 if thread == 1:
-                    track = writer.thread(index, thread, index + 1)  # as the main thread has its process's number
+                    track = writer.thread(index, thread, tids[1])
                 else:
                     tid += 1
+                    tids[thread] = tid
                     track = writer.thread(index, thread, tid)
                 for step in steps:
                     sent, received = found.sent[index], found.received[index]
@@ -168,6 +207,15 @@ def write(path: Path, selection: Selection) -> Counts:
                     )  # fmt: skip
                     counts.add(step.call)
             _requests(writer, process, threads, counts)
+            others: dict[int, int] = {}
+            if samples is None:
+                continue
+            for one in samples.of(index):
+                if one.thread not in tids and one.thread_id not in others:
+                    tid += 1
+                    others[one.thread_id] = tid
+                    writer.thread(index, 0, tid)
+                writer.sample(index, tids.get(one.thread) or others[one.thread_id], one, samples)
     return counts
 
 

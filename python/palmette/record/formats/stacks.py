@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from palmette.record.contexts import Contexts, Site
 from palmette.record.formats.selection import Selection
 from palmette.record.sampled import contexts_of
-from palmette.record.symbols import Place
+from palmette.record.symbols import STARTS, Place
 
 
 def words(selection: Selection, path: int) -> list[str]:
@@ -17,6 +17,20 @@ def words(selection: Selection, path: int) -> list[str]:
     stack = selection.stacks[path] or (Place("unknown"),)
     last = stack[-1]
     return [*(place.function for place in stack[:-1]), f"{last.function} ({last})" if last.line else last.function]
+
+
+def without_starts(stack: Sequence[str]) -> Sequence[str]:
+    """Return a stack without the functions that it begins with before main, or before a thread's."""
+    first = next((at for at, name in enumerate(stack) if not STARTS.fullmatch(name)), 0)
+    return stack[first:]
+
+
+def sampled_words(sites: Sequence[Site]) -> list[str]:
+    """Return a sampled stack's functions, the outermost first, as `words` has those of calls: file and line of the
+    innermost one of which they are known.
+    """
+    last = max((at for at, one in enumerate(sites) if one.line), default=-1)
+    return [f"{one.function} ({one.place})" if at == last else one.function for at, one in enumerate(sites)]
 
 
 def computing_of(selection: Selection) -> Iterator[tuple[int, list[tuple[list[Site], float]]]]:
