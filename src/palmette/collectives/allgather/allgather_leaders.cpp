@@ -241,12 +241,12 @@ class Leaders {
     std::size_t level_;
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"leaders", "between", "inside", "layout", "level"});
     return Leaders(job, spec).refuse();
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { return Leaders(job, spec).make(rank); }
+Program make_leaders(const Job& job, Rank rank, const Request&, const Spec& spec) { return Leaders(job, spec).make(rank); }
 
 }  // namespace
 
@@ -266,8 +266,8 @@ const Algorithm allgather_leaders{
         "the pattern between leaders must support their number; rail_major and node_major need as many ranks as "
         "leaders in every group",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
         "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear",
