@@ -6,6 +6,8 @@ target_include_directories(palmette_flags INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}
 target_compile_options(palmette_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion;-Wno-sign-conversion>
   $<$<BOOL:${PALMETTE_WERROR}>:-Werror>)
+# GCC collects its garbage at 128 MB; a source takes up to 400.
+target_compile_options(palmette_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
 if(PALMETTE_SANITIZE)
   target_compile_options(palmette_flags INTERFACE
     "-fsanitize=${PALMETTE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -19,7 +21,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(palmette_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
 
-# Most of the compile time goes into headers. With PALMETTE_BATCHES `size` sources are compiled as one; names in unnamed
+# Of `Release`, by `level` instead of -O3: what a repeated call doesn't come through. Most of the compile time is
+# optimization.
+function(palmette_optimize target level)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
+endfunction()
+
+# With PALMETTE_BATCHES `size` sources are compiled as one; names in unnamed
 # namespaces must differ within a target for that. Sources with flags of their own stay alone.
 function(palmette_in_batches target size)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PALMETTE_BATCHES} UNITY_BUILD_BATCH_SIZE ${size})
@@ -31,6 +39,17 @@ endfunction()
 function(palmette_in_groups target)
   palmette_in_batches(${target} 0)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# The same for the sources of each folder, so that a change to one compiles those of its subject again.
+function(palmette_in_folders target)
+  palmette_in_groups(${target})
+  get_target_property(_sources ${target} SOURCES)
+  foreach(source IN LISTS _sources)
+    get_filename_component(_folder "${source}" DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${_folder}" _group)
+    set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${_group}")
+  endforeach()
 endfunction()
 
 # Headers of the standard library and, with PALMETTE_BATCHES, `ARGN`, our own ones that most of its sources include.

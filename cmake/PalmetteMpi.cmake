@@ -47,23 +47,31 @@ file(GLOB_RECURSE _runtime_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR
 file(GLOB _mpi_library_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/mpi/*.cpp")
 file(GLOB _interpose_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/*.cpp")
 # Compiled as one each, rooms that a repeated call doesn't come through; with those that it does, tiny calls took 5 %
-# longer (docs/decisions/0018).
+# longer (docs/decisions/0018). `_rare_sources`, of starting, telling and comparing, by -O1.
 set(_rooms "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime")
 function(_palmette_batch name)
   file(GLOB _sources CONFIGURE_DEPENDS ${ARGN})
   set_property(SOURCE ${_sources} PROPERTY UNITY_GROUP ${name})
+  set(_in_batch ${_sources} PARENT_SCOPE)
 endfunction()
-_palmette_batch(observe "${_rooms}/observe/*.cpp" "${_rooms}/report/*.cpp")
-_palmette_batch(check "${_rooms}/check/*.cpp" "${_rooms}/compare/*.cpp")
-_palmette_batch(reorder "${_rooms}/reorder/*.cpp")
-_palmette_batch(start "${_rooms}/start/*.cpp" "${_rooms}/settings/*.cpp")
-_palmette_batch(nccl "${_rooms}/nccl/*.cpp" "${_rooms}/composed/*.cpp" "${_rooms}/serve/by_nccl.cpp")
-_palmette_batch(network "${_rooms}/network/*.cpp" "${_rooms}/lengths/*.cpp" "${_rooms}/neighbours/*.cpp")
-_palmette_batch(transport "${_rooms}/transport/agreement.cpp" "${_rooms}/transport/consensus.cpp"
-  "${_rooms}/transport/failed_ranks.cpp" "${_rooms}/transport/sharing.cpp" "${_rooms}/transport/simulated_*.cpp"
+set(_rare_sources "")
+_palmette_batch(observe "${_rooms}/observe/*.cpp" "${_rooms}/report/*.cpp" "${_rooms}/check/*.cpp")
+list(APPEND _rare_sources ${_in_batch})
+_palmette_batch(start "${_rooms}/start/*.cpp" "${_rooms}/settings/*.cpp" "${_rooms}/reorder/*.cpp")
+list(APPEND _rare_sources ${_in_batch})
+_palmette_batch(agreement "${_rooms}/compare/*.cpp" "${_rooms}/transport/agreement.cpp"
+  "${_rooms}/transport/consensus.cpp" "${_rooms}/transport/failed_ranks.cpp" "${_rooms}/transport/sharing.cpp"
+  "${_rooms}/transport/simulated_*.cpp" "${_rooms}/state/communicator_trials.cpp"
+  "${_rooms}/state/process_communicators.cpp" "${_rooms}/state/device_agreement.cpp" "${_rooms}/ways/prepare.cpp")
+list(APPEND _rare_sources ${_in_batch})
+_palmette_batch(nccl "${_rooms}/nccl/*.cpp" "${_rooms}/composed/*.cpp" "${_rooms}/ways/nccl.cpp"
   "${_rooms}/data/device_library.cpp" "${_rooms}/data/mpi_devices.cpp" "${_rooms}/data/staged_exchange.cpp"
-  "${_rooms}/serve/postponed.cpp" "${_rooms}/state/communicator_trials.cpp"
-  "${_rooms}/state/process_communicators.cpp")
+  "${_rooms}/serve/postponed.cpp")
+_palmette_batch(network "${_rooms}/network/*.cpp" "${_rooms}/lengths/*.cpp" "${_rooms}/neighbours/*.cpp"
+  "${_rooms}/ways/network.cpp" "${_rooms}/ways/lengths.cpp" "${_rooms}/ways/neighbours.cpp"
+  "${_rooms}/call/prepare_neighbours.cpp")
+set(_repeated_sources ${_runtime_sources})
+list(REMOVE_ITEM _repeated_sources ${_rare_sources})
 set(_interpose "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose")
 _palmette_batch(interpose "${_interpose}/settings.cpp" "${_interpose}/lifetime.cpp" "${_interpose}/control.cpp"
   "${_interpose}/memory.cpp" "${_interpose}/revoke.cpp" "${_interpose}/topologies.cpp" "${_interpose}/compose_api.cpp")
@@ -152,13 +160,20 @@ function(_palmette_preload abi include_dir definitions)
   add_library(palmette_mpi_${abi} STATIC ${_mpi_library_sources} "${_generated}/mpi_symbols.cpp")
   target_link_libraries(palmette_mpi_${abi} PUBLIC palmette_mpi_flags_${abi})
   add_dependencies(palmette_mpi_${abi} palmette_symbols_${abi} palmette_generated)
+  # Here for all that follows, of which nothing else is below all of the rest.
+  palmette_precompile(palmette_mpi_${abi} <mpi.h> "<palmette/runtime/call/call.hpp>")
+  palmette_in_batches(palmette_mpi_${abi} 8)
 
   if(_runtime_sources)
-    add_library(palmette_runtime_${abi} STATIC ${_runtime_sources})
-    target_link_libraries(palmette_runtime_${abi} PUBLIC palmette_mpi_${abi} palmette_execute)
-    add_dependencies(palmette_runtime_${abi} palmette_symbols_${abi} palmette_generated)
-    palmette_precompile(palmette_runtime_${abi} <mpi.h> "<palmette/runtime/call/call.hpp>")
-    palmette_in_groups(palmette_runtime_${abi})
+    add_library(palmette_rare_${abi} OBJECT ${_rare_sources})
+    add_library(palmette_runtime_${abi} STATIC ${_repeated_sources} $<TARGET_OBJECTS:palmette_rare_${abi}>)
+    foreach(target palmette_runtime_${abi} palmette_rare_${abi})
+      target_link_libraries(${target} PUBLIC palmette_mpi_${abi} palmette_execute)
+      add_dependencies(${target} palmette_symbols_${abi} palmette_generated)
+      target_precompile_headers(${target} REUSE_FROM palmette_mpi_${abi})
+      palmette_in_groups(${target})
+    endforeach()
+    palmette_optimize(palmette_rare_${abi} -O1)
     add_library(palmette::runtime_${abi} ALIAS palmette_runtime_${abi})
   endif()
   if(NOT _interpose_sources)
@@ -174,7 +189,7 @@ function(_palmette_preload abi include_dir definitions)
   palmette_in_groups(palmette_interpose_${abi})
   if(TARGET palmette_runtime_${abi})
     target_link_libraries(palmette_interpose_${abi} PUBLIC palmette_runtime_${abi})
-    target_precompile_headers(palmette_interpose_${abi} REUSE_FROM palmette_runtime_${abi})
+    target_precompile_headers(palmette_interpose_${abi} REUSE_FROM palmette_mpi_${abi})
   endif()
   add_dependencies(palmette_interpose_${abi} palmette_symbols_${abi} palmette_generated)
 

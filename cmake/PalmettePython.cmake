@@ -16,7 +16,7 @@ endif()
 # From Python 3.12 on one extension for all newer ones.
 nanobind_add_module(_core STABLE_ABI NB_STATIC NB_DOMAIN palmette ${_sources})
 target_link_libraries(_core PRIVATE palmette_flags ${PALMETTE_CORE})
-palmette_in_batches(_core 4)
+palmette_in_batches(_core 9)
 set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 # As system headers, so that our warnings don't apply to them.
 target_include_directories(_core SYSTEM PRIVATE "${NB_DIR}/include" ${Python_INCLUDE_DIRS})

@@ -38,6 +38,8 @@ add_dependencies(palmette_smpi palmette_generated)
 # All rooms as few: simulated time doesn't depend on it.
 palmette_in_batches(palmette_runtime_smpi 8)
 palmette_in_batches(palmette_smpi 8)
+palmette_optimize(palmette_runtime_smpi -O2)
+palmette_optimize(palmette_smpi -O2)
 
 # The recorder, for `palmette-lab simulate --profile` and `--trace`. The program's calls go to it by their names.
 _palmette_record_generated(smpi "${PALMETTE_SMPI_INCLUDE}" "" "${_generated}/recorded_names.h")

@@ -96,7 +96,7 @@ def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: 
             say(f"\n3. {', '.join(settings.collectives)} of {sizes}, with and without palmette")
             ranks = len(place.place(settings.placements[0], None, None))
             where = "" if reason else f" scattered over the hosts ({PLACEMENT})"
-            say(f"   {MPI_NAMES[mpi]}, {ranks} ranks{where}; about a minute\n")
+            say(f"   {MPI_NAMES[mpi]}, {ranks} ranks{where}; about half a minute\n")
             store = folder / "runs.sqlite"
             with open_store(store, create=True) as kept:
                 run = run_with_progress(settings, place, kept)
@@ -166,10 +166,10 @@ def _show_recorded(folder: Path, *, as_json: bool) -> None:
 def _settings(mpi: str, *, local: bool) -> Settings:
     return Settings(
         collectives=("gather", "allgather", "bcast", "reduce", "allreduce"),
-        sizes=(64, 16384, 65536),
+        sizes=(64, 16384, 32768),
         placements=("block",) if local else (PLACEMENT,),
         mpis=(mpi,),
-        seconds=1.0,
+        seconds=0.5,
     )
 
 

@@ -17,7 +17,7 @@ from .fake import FAKES
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "tools" / "gpu_check.py"
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -222,9 +223,24 @@ LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 
+UNEVEN = ("compose", "large_counts", "nonblocking", "record", "sparse", "surroundings")
+"""Modules about what an MPI may lack: a test skips on it, and has to run elsewhere."""
+
+
 BY_TURNS = (("mpich", "openmpi"), ("mpich-abi", "impi"))
-"""A test's cases besides the MPI are run on these by turns, so that each case runs on two MPIs and each MPI runs half
-of the cases. Logic's are on one by turns, of the first two."""
+"""A test without cases runs on one of these pairs, tests by turns; cases besides the MPI run on one of the four each,
+by turns. Of uneven modules tests without cases run on all four, and a case on a pair; logic's on one MPI, of the first
+two."""
+
+
+def _wanted(module: str, turn: int, *, alone: bool) -> tuple[str, ...]:
+    """Return the MPIs of `make test` for a case, the `turn`th; `alone`: its test has no cases besides the MPI."""
+    pair = BY_TURNS[turn % 2]
+    if module in LOGIC:
+        return (BY_TURNS[0][turn % 2],)
+    if module in UNEVEN:
+        return (*BY_TURNS[0], *BY_TURNS[1]) if alone else pair
+    return pair if alone else (pair[turn // 2 % 2],)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -236,17 +252,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent != Path(__file__).parent or called is None or "mpi" not in called.params:
             continue
         mpi = str(called.params["mpi"])
-        logic = item.path.stem.removeprefix("test_") in LOGIC
-        of_the_test = cases.setdefault(item.nodeid.split("[")[0], [])
+        test = item.nodeid.split("[")[0].rpartition("/")[2]
+        of_the_test = cases.setdefault(test, [])
         case = f"-{called.id}-".replace(f"-{mpi}-", "-", 1).strip("-")
         if case not in of_the_test:
             of_the_test.append(case)
-        turn = of_the_test.index(case) % 2
-        if not case:
-            wanted = BY_TURNS[0] if logic else (*BY_TURNS[0], *BY_TURNS[1])
-        else:
-            wanted = (BY_TURNS[0][turn],) if logic else BY_TURNS[turn]
-        if mpi not in wanted:
+        # Whatever else is asked for, a test begins with the same MPI.
+        turn = zlib.crc32(test.encode()) + of_the_test.index(case)
+        if mpi not in _wanted(item.path.stem.removeprefix("test_"), turn, alone=not case):
             item.add_marker("long")
 
 

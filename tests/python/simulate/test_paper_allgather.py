@@ -36,6 +36,7 @@ def test_four_leaders_take_half_the_time_of_flat_recursive_doubling_on_cores_in_
     assert times(took, FOUR)[4096] <= 0.5 * times(took, FLAT)[4096]
 
 
+@pytest.mark.long
 def test_large_blocks_go_round_a_ring_as_fast_as_by_any_other_scheme(took: Took) -> None:
     # As fast, not faster: all schemes are near what the memory of a host lets through.
     assert times(took, RING)[32_768] <= 1.01 * min(times(took, other)[32_768] for other in (ONE, FOUR, FLAT))

@@ -34,7 +34,7 @@ def ratios(
     return [own[size] / min(rival[size] for rival in rivals) for size in sizes]
 
 
-@pytest.mark.parametrize("placement", ["block", "cyclic", "random:1"])
+@pytest.mark.parametrize("placement", ["block", pytest.param("cyclic", marks=pytest.mark.long), "random:1"])
 @pytest.mark.parametrize("collective", ["gather", "scatter"])
 def test_gather_and_scatter_lose_nowhere(collective: str, placement: str, took: Took) -> None:
     assert max(ratios(took, collective, placement)) <= 1.05
@@ -42,7 +42,12 @@ def test_gather_and_scatter_lose_nowhere(collective: str, placement: str, took: 
 
 @pytest.mark.parametrize(
     ("collective", "placement", "share"),
-    [("gather", "block", 0.5), ("gather", "cyclic", 0.25), ("scatter", "cyclic", 0.5), ("scatter", "block", 0.25)],
+    [
+        ("gather", "cyclic", 0.25),
+        ("scatter", "block", 0.25),
+        pytest.param("gather", "block", 0.5, marks=pytest.mark.long),
+        pytest.param("scatter", "cyclic", 0.5, marks=pytest.mark.long),
+    ],
 )
 def test_ranks_in_order_lose_nowhere_over_narrow_uplinks(
     collective: str, placement: str, share: float, took: Took
@@ -50,7 +55,7 @@ def test_ranks_in_order_lose_nowhere_over_narrow_uplinks(
     assert max(ratios(took, collective, placement, share, (64, 1024))) <= 1.05
 
 
-@pytest.mark.parametrize("collective", ["gather", "scatter"])
+@pytest.mark.parametrize("collective", [pytest.param("gather", marks=pytest.mark.long), "scatter"])
 def test_a_megabyte_from_or_to_each_rank_loses_nowhere(collective: str, took: Took) -> None:
     assert max(ratios(took, collective, "block", 1.0, (1 << 20,))) <= 1.05
 
@@ -79,6 +84,7 @@ def test_at_best_at_least_half_of_the_time_is_saved(
     assert min(ratios(took, collective, placement, 1.0, sizes)) <= 0.45
 
 
+@pytest.mark.long
 def test_the_median_gain_of_gather_grows_as_the_uplinks_share_falls(took: Took) -> None:
     # On 30 placements 24, 36 and 55 % over all sizes. A whole uplink is no limit, as the root's own link is slower.
     whole, half, quarter = (
@@ -93,6 +99,7 @@ def test_the_median_gain_of_gather_grows_as_the_uplinks_share_falls(took: Took) 
     assert quarter <= 0.6
 
 
+@pytest.mark.long
 def test_background_traffic_hurts_trees_that_do_not_know_the_topology_more(took: Took) -> None:
     knowing, tree, star = (
         took(BED, who, "gather", (1024,), "random:1", 1.0, algorithm, "alltoall:half:16K")[1024]
@@ -143,7 +150,7 @@ def test_large_blocks_are_gathered_at_the_physical_bound(took: Took) -> None:
         assert own <= 1.05 * limits.bound_s(seats, VALUES, "gather", 65_536, 0)
 
 
-@pytest.mark.parametrize("size", [65_536, 262_144])
+@pytest.mark.parametrize("size", [65_536, pytest.param(262_144, marks=pytest.mark.long)])
 def test_a_two_phase_gather_without_pipelining_loses_large_blocks_and_is_not_chosen(size: int, took: Took) -> None:
     two = "by_topology:node=linear,leaf=linear,top=linear"
     chosen, two_phase = (

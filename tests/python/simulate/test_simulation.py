@@ -270,6 +270,7 @@ def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
     assert long_ring == pytest.approx(short_ring, rel=1e-9)
 
 
+@pytest.mark.long
 def test_large_exchanges_may_end_a_little_together(smpirun: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among 512 ranks and more; here that is asked of fewer, as of so many an exchange takes minutes."""
     bed = on("2leaf@3GB/s~2.45us:8node@1.5GB/s~1.57us:4core")

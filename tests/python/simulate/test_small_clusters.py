@@ -14,7 +14,10 @@ VALUES = parameters.read()
 COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce")
 
 
-@pytest.mark.parametrize("machine", ["1leaf@6GB/s:3node@1.5GB/s:4core", "4leaf@6GB/s:4node@1.5GB/s:4core"])
+@pytest.mark.parametrize(
+    "machine",
+    ["1leaf@6GB/s:3node@1.5GB/s:4core", pytest.param("4leaf@6GB/s:4node@1.5GB/s:4core", marks=pytest.mark.long)],
+)
 def test_no_size_is_slower_than_the_best_rivals(machine: str, smpirun: str) -> None:
     bed = cluster.prepared(cluster.from_spec(machine), VALUES)
     jobs = [make_job(bed, placement, None) for placement in ("block", "random:1")]

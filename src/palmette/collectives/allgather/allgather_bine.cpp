@@ -87,13 +87,13 @@ class Bine {
     plan::ProgramBuilder builder_;
 };
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_bine(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"order"});
     spec.word("order", {"topology", "rank"});
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { return Bine(job, rank, spec).make(); }
+Program make_bine(const Job& job, Rank rank, const Request&, const Spec& spec) { return Bine(job, rank, spec).make(); }
 
 }  // namespace
 
@@ -108,8 +108,8 @@ const Algorithm allgather_bine{
         "2025",
     .keys = "order=topology|rank",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_bine,
+    .make = make_bine,
     .samples = "bine bine:order=rank",
 };
 

@@ -8,14 +8,14 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_bruck(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"radix", "order"});
     spec.word("order", {"topology", "rank"});
     spec.integer("radix", 2, 2);
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_bruck(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::bruck, spec.integer("radix", 2, 2)}, false);
 }
 
@@ -29,8 +29,8 @@ const Algorithm allgather_bruck{
     .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997",
     .keys = "radix=K (2), order=topology|rank",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_bruck,
+    .make = make_bruck,
     .candidates = "bruck bruck:radix=4",
     .samples = "bruck bruck:radix=3 bruck:radix=8,order=rank",
 };

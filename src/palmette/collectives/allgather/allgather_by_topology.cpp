@@ -149,14 +149,14 @@ class ByTopology {
     std::vector<StepId> own_;  ///< the steps that complete the subtree's blocks
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_by_topology(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"top"}, &job);
     for (const auto& [key, value] : spec.options)
         if (key != "top") TreeShape::parse(value);
     return top_of(spec).refuse(ByTopology::groups_of(job, spec).count());
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { return ByTopology(job, rank, spec).make(); }
+Program make_by_topology(const Job& job, Rank rank, const Request&, const Spec& spec) { return ByTopology(job, rank, spec).make(); }
 
 }  // namespace
 
@@ -172,8 +172,8 @@ const Algorithm allgather_by_topology{
         "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|pat|bine (all)",
     .preconditions = "the pattern at the top must support the number of groups there",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_by_topology,
+    .make = make_by_topology,
     .samples =
         "by_topology by_topology:node=linear,leaf=linear,top=all by_topology:node=binomial,top=circulant "
         "by_topology:leaf=k_nomial.3,pod=linear,top=ring",

@@ -12,13 +12,13 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_circulant(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"order"});
     spec.word("order", {"topology", "rank"});
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_circulant(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::circulant}, false);
 }
 
@@ -32,8 +32,8 @@ const Algorithm allgather_circulant{
     .source = "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
     .keys = "order=topology|rank",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_circulant,
+    .make = make_circulant,
     .samples = "circulant circulant:order=rank",
 };
 

@@ -338,13 +338,13 @@ class Leaders {
     std::size_t level_;
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"leaders", "between", "inside", "layout", "level", "single"});
     check_single_copy(spec);
     return Leaders(job, spec).refuse();
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return Leaders(job, spec).make(rank, request);
 }
 
@@ -368,8 +368,8 @@ const Algorithm allgather_leaders{
         "leaders in every group; inside=shared reads memory where groups lie in nodes and a rank exposes at most 64 "
         "pieces, and sends messages otherwise",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
     .node_memory = NodeMemory::where_asked,
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "

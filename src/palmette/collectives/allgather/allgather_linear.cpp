@@ -11,14 +11,14 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_linear(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"partners"});
     if (spec.word("partners", TurnOrder::words()) == "xor" && (job.size() & (job.size() - 1)) != 0)
         return base::cat("partners=xor needs a power of two ranks, not ", job.size());
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec) {
     using plan::Blocks;
     using plan::Buffer;
     const TurnOrder order(job, TurnOrder::named(spec.word("partners", TurnOrder::words())));
@@ -46,8 +46,8 @@ const Algorithm allgather_linear{
         "is palmette's own",
     .keys = "partners=balanced|shift|xor (balanced)",
     .preconditions = "partners=xor needs a power of two ranks",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_linear,
+    .make = make_linear,
     .candidates = "linear",
     .samples = "linear linear:partners=xor",
 };

@@ -167,7 +167,7 @@ class LocalityBruck {
     std::vector<std::vector<StepId>> arrived_;  ///< by message
 };
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_locality_bruck(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"radix", "level", "inside", "single"});
     check_single_copy(spec);
     spec.integer("radix", 2, 2);
@@ -175,7 +175,7 @@ std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) 
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_locality_bruck(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return LocalityBruck(job, rank, request, spec).make();
 }
 
@@ -190,8 +190,8 @@ const Algorithm allgather_locality_bruck{
         "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear), "
         "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_locality_bruck,
+    .make = make_locality_bruck,
     .node_memory = NodeMemory::where_asked,
     .candidates = "locality_bruck locality_bruck:inside=shared",
     .samples =

@@ -7,13 +7,13 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_neighbor_exchange(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"order"});
     spec.word("order", {"topology", "rank"});
     return Pattern{Pattern::Kind::neighbor_exchange}.refuse(job.size());
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_neighbor_exchange(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::neighbor_exchange}, false);
 }
 
@@ -27,8 +27,8 @@ const Algorithm allgather_neighbor_exchange{
     .keys = "order=topology|rank",
     .preconditions = "the number of ranks is even, or one",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_neighbor_exchange,
+    .make = make_neighbor_exchange,
     .samples = "neighbor_exchange neighbor_exchange:order=rank",
 };
 

@@ -7,13 +7,13 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_recursive_doubling(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"order"});
     spec.word("order", {"topology", "rank"});
     return Pattern{Pattern::Kind::recursive_doubling}.refuse(job.size());
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_recursive_doubling(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::recursive_doubling}, false);
 }
 
@@ -27,8 +27,8 @@ const Algorithm allgather_recursive_doubling{
     .keys = "order=topology|rank",
     .preconditions = "the number of ranks is a power of two",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_recursive_doubling,
+    .make = make_recursive_doubling,
     .candidates = "recursive_doubling",
     .samples = "recursive_doubling recursive_doubling:order=rank",
 };

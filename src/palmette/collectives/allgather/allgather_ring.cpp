@@ -7,7 +7,7 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_ring(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"order", "nested", "segment"});
     spec.size("segment", 0);
     spec.word("order", {"topology", "rank"});
@@ -15,7 +15,7 @@ std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) 
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_ring(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, true, slices_of(request, spec));
 }
 
@@ -30,8 +30,8 @@ const Algorithm allgather_ring{
     .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
     .keys = "order=topology|rank, nested=auto|yes|no (auto), segment=SIZE",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_ring,
+    .make = make_ring,
     .pipelined = in_segments,
     .candidates = "ring:segment=32K ring ring:nested=no",
     .samples = "ring ring:nested=no ring:segment=20 ring:order=rank,segment=40 ring:order=rank",

@@ -17,7 +17,7 @@ ReducePattern pattern_of(const Spec& spec) {
     return pattern;
 }
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_flat(const Job& job, const Request& request, const Spec& spec) {
     std::vector<std::string_view> keys{"order", "segment"};
     if (spec.name == "ring") keys.push_back("nested");
     if (spec.name == "recursive_multiplying") keys.push_back("radix");
@@ -32,11 +32,11 @@ std::uint16_t slices(const Job& job, const Request& request, const Spec& spec) {
     return slices_of(request, spec, pattern_of(spec).parts(job.size()));
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_flat(const Job& job, const Request& request, const Spec& spec) {
     return std::int64_t{slices(job, request, spec)} * pattern_of(spec).tags(job.size());
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_flat(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const ReducePattern pattern = pattern_of(spec);
     const std::int32_t n = job.size();
     const bool in_rank_order = by_rank(spec);
@@ -85,9 +85,9 @@ const Algorithm allreduce_recursive_doubling{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "recursive_doubling recursive_doubling:order=rank",
     .samples = "recursive_doubling recursive_doubling:order=rank,segment=20",
 };
@@ -101,9 +101,9 @@ const Algorithm allreduce_recursive_multiplying{
     .keys = "radix=K (4), order=topology|rank, segment=SIZE",
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "recursive_multiplying",
     .samples = "recursive_multiplying recursive_multiplying:radix=3,segment=24",
 };
@@ -117,9 +117,9 @@ const Algorithm allreduce_all{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .samples = "all",
 };
 
@@ -133,9 +133,9 @@ const Algorithm allreduce_rabenseifner{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "rabenseifner",
     .samples = "rabenseifner rabenseifner:order=rank,segment=4",
 };
@@ -183,9 +183,9 @@ const Algorithm allreduce_ring{
     .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .pipelined = in_segments,
     .candidates = "ring:segment=32K ring",
     .samples = "ring ring:nested=no,segment=4",
@@ -201,9 +201,9 @@ const Algorithm allreduce_direct{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "direct",
     .samples = "direct",
 };

@@ -393,7 +393,7 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool id
     return builder.finish();
 }
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_in_network(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"level", "share", "segment", "window", "combine"});
     const bool hosts = by_hosts(spec);
     given_share(spec);
@@ -419,13 +419,13 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return std::nullopt;
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_in_network(const Job& job, const Request& request, const Spec& spec) {
     if (top_aggregators(job).empty()) return 1;  // refused
     const Cut cut(job, request, spec);
     return cut.tags() + (cut.hosts() ? tag_limit(job, cut.hosts_request(), cut.hosts_spec()) : 0);
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_in_network(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const Cut cut(job, request, spec);
     if (rank.value < job.size()) return Member(job, cut, rank, by_hosts(spec)).make();
     // Where hosts combine, aggregators have nothing to do.
@@ -455,9 +455,9 @@ const Algorithm allreduce_in_network{
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
         "commutative and predefined",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_in_network,
+    .make = make_in_network,
+    .tags = tags_in_network,
     .in_network = true,
 };
 

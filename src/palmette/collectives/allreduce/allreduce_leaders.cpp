@@ -28,14 +28,10 @@ using plan::StepId;
 /// Tags of exposes, per slice.
 enum : std::int32_t { expose_below, expose_above, expose_result, exposes_a_slice };
 
-void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
-    list.insert(list.end(), more.begin(), more.end());
-}
-
 /// One rank's part.
-class Maker {
+class LeadersMaker {
   public:
-    Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
+    LeadersMaker(const Job& job, Rank rank, const Request& request, const Spec& spec)
         : job_(job),
           request_(request),
           groups_(job, spec),
@@ -109,7 +105,7 @@ class Maker {
             if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
         builder_.stage("distribute");
         std::vector<StepId> complete;
-        for (Handled& one : handled) append(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
+        for (Handled& one : handled) add_steps(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
         if (shared_) share_results(complete, slice);
     }
 
@@ -211,7 +207,7 @@ class Maker {
     std::vector<std::pair<Interval, StepId>> exposed_;  ///< chunks, and the step that exposes them
 };
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"leaders", "between", "inside", "level", "segment", "single"});
     check_single_copy(spec);
     spec.size("segment", 0);
@@ -223,15 +219,15 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return refuse_scattered(job, request);
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_leaders(const Job& job, const Request& request, const Spec& spec) {
     const LeaderGroups groups(job, spec);
     const ReducePattern pattern = ReducePattern::parse(spec.find("between").value_or("recursive_doubling"));
     const std::int64_t cut = std::int64_t{pattern.parts(groups.count())} * groups.chunks();
     return std::int64_t{slices_of(request, spec, cut)} * groups.chunks() * (2 + pattern.tags(groups.count()));
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return Maker(job, rank, request, spec).make();
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return LeadersMaker(job, rank, request, spec).make();
 }
 
 }  // namespace
@@ -254,9 +250,9 @@ const Algorithm allreduce_leaders{
         "pat, and one leader "
         "where inside is a k-nomial tree",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
+    .tags = tags_leaders,
     .node_memory = NodeMemory::where_asked,
     .candidates =
         "leaders:between=recursive_doubling,inside=linear leaders:between=rabenseifner,inside=linear "

@@ -26,10 +26,6 @@ using plan::StepId;
 
 constexpr std::int32_t most_landings = 32;
 
-void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
-    list.insert(list.end(), more.begin(), more.end());
-}
-
 /// Parameters of the specification, resolved for one job.
 struct Form {
     Form(const Job& job, const Spec& spec)
@@ -67,9 +63,9 @@ struct Form {
     }
 };
 
-class Maker {
+class NodeAwareMaker {
   public:
-    Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
+    NodeAwareMaker(const Job& job, Rank rank, const Request& request, const Spec& spec)
         : job_(job),
           form_(job, spec),
           builder_(rank, plan::BlockOrder::topology),
@@ -163,7 +159,7 @@ class Maker {
                                                  Buffer::recv, Blocks(0, 1), held_.ready, slice_));
         }
         Held sum = add_up(peers, digit, lanes, between);
-        append(sum.ready, free_to_write());
+        add_steps(sum.ready, free_to_write());
         builder_.stage("combine inside");
         held_ = combine_inside(sum, lanes,
                                form_.layers_between() + form_.layers_inside(size_) +
@@ -201,7 +197,7 @@ class Maker {
             }
             const Buffer target = plan::scratch_layer(0);
             scratch_.need(target, all);
-            append(next.ready, sum.ready);
+            add_steps(next.ready, sum.ready);
             const StepId reduced = builder_.reduce(sum.buffer, next.buffer, target, all, next.ready, slice_);
             if (from != digit) free[layer] = {reduced};
             if (sum_layer < layers) free[sum_layer] = {reduced};
@@ -215,7 +211,7 @@ class Maker {
     std::vector<StepId> free_to_write() {
         std::vector<StepId> out = std::move(readers_);
         readers_.clear();
-        append(out, held_.ready);
+        add_steps(out, held_.ready);
         return out;
     }
 
@@ -228,7 +224,7 @@ class Maker {
         std::vector<StepId> sent;
         for (std::int32_t i = index_; i < size; i += size_)
             sent.push_back(builder_.send(rank_of(to, i), tag, Buffer::recv, Blocks(0, 1), held_.ready, slice_));
-        append(sent, free_to_write());
+        add_steps(sent, free_to_write());
         builder_.recv(rank_of(to, index_ % size), tag + 1, Buffer::recv, Blocks(0, 1), sent, slice_);
     }
     void take(std::int32_t tag) {
@@ -258,7 +254,7 @@ class Maker {
     std::vector<StepId> readers_;  ///< steps that still read it
 };
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_node_aware(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"radix", "inside", "segment"});
     spec.size("segment", 0);
     if (spec.find("radix").value_or("all") != "all") spec.integer("radix", 2, 2);
@@ -275,12 +271,12 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return std::nullopt;
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_node_aware(const Job& job, const Request& request, const Spec& spec) {
     return slices_of(request, spec) * Form(job, spec).tags();
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return Maker(job, rank, request, spec).make();
+Program make_node_aware(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return NodeAwareMaker(job, rank, request, spec).make();
 }
 
 }  // namespace
@@ -299,9 +295,9 @@ const Algorithm allreduce_node_aware{
         "segment=SIZE",
     .preconditions = "an operation that commutes",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_node_aware,
+    .make = make_node_aware,
+    .tags = tags_node_aware,
     .candidates = "node_aware",
     .samples = "node_aware node_aware:radix=2,inside=recursive_doubling node_aware:radix=3,inside=all,segment=20",
 };

@@ -8,13 +8,13 @@ namespace {
 
 using plan::Buffer;
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_pieces(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"inside", "complete", "segment", "window"});
     completes_by_trees(spec);
     return refuse_node_pieces(job, request, spec);
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_pieces(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const NodePieces pieces(job, spec, request.ordered, true);
     return reduce_in_pieces(pieces, job, rank, request, spec, Buffer::recv, completes_by_trees(spec),
                             [](PieceExchange& exchange) {
@@ -39,8 +39,8 @@ const Algorithm allreduce_node_pieces{
         "window=W slices at once (1)",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_pieces,
+    .make = make_pieces,
     .tags = node_pieces_tags,
     .candidates =
         "node_pieces node_pieces:inside=halving.4 node_pieces:inside=halving,complete=tree,segment=8K,window=3",

@@ -17,7 +17,7 @@ namespace {
 
 using plan::Buffer;
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_reduce_bcast(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"top", "segment"}, &job);
     for (const auto& [key, value] : spec.options)
         if (key != "segment") TreeShape::parse(value);
@@ -25,9 +25,9 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return refuse_scattered(job, request);
 }
 
-std::int64_t tags(const Job&, const Request& request, const Spec& spec) { return slices_of(request, spec); }
+std::int64_t tags_reduce_bcast(const Job&, const Request& request, const Spec& spec) { return slices_of(request, spec); }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_reduce_bcast(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     plan::ProgramBuilder builder(rank);
     const Position self = job.position_of(rank);
     const auto top = spec.find("top");
@@ -64,9 +64,9 @@ const Algorithm allreduce_reduce_bcast{
     .keys = "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_reduce_bcast,
+    .make = make_reduce_bcast,
+    .tags = tags_reduce_bcast,
     .samples = "reduce_bcast reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20",
 };
 

@@ -97,13 +97,13 @@ class Bruck {
     plan::ProgramBuilder builder_;
 };
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_bruck(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"radix"});
     spec.integer("radix", 2, 2);
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+Program make_bruck(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return Bruck(job, rank, spec.integer("radix", 2, 2)).make();
 }
 
@@ -120,8 +120,8 @@ const Algorithm alltoall_bruck{
         "Domke, Ba, Kumar (TuNA), 2024",
     .keys = "radix=K (2)",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_bruck,
+    .make = make_bruck,
     .candidates = "bruck bruck:radix=4 bruck:radix=8",
     .samples = "bruck bruck:radix=3 bruck:radix=8",
 };

@@ -16,7 +16,7 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"leaders", "split", "level", "inside", "segment", "rounds", "single"});
     spec.integer("leaders", 1);
     spec.word("split", {"destinations", "sources"});
@@ -24,7 +24,7 @@ std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) 
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const bool sources = spec.word("split", {"destinations", "sources"}) == "sources";
     const Parcels parcels(combined_groups(job, spec), spec.integer("leaders", 1),
                           sources ? Parcels::Split::sources : Parcels::Split::destinations);
@@ -48,8 +48,8 @@ const Algorithm alltoall_leaders{
         "single copy",
     .preconditions = "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
     .tags = combined_tags,
     .node_memory = NodeMemory::where_asked,
     .candidates = "leaders:leaders=8",

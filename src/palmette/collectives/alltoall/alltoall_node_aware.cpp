@@ -15,13 +15,13 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_node_aware(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"level", "inside", "segment", "rounds", "single"});
     check_combined(spec);
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_node_aware(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const Parcels parcels(combined_groups(job, spec), job.size(), Parcels::Split::sources);
     return combined_alltoall(job, rank, request, spec, parcels);
 }
@@ -40,8 +40,8 @@ const Algorithm alltoall_node_aware{
         "inside=shared: exposures from there on are read by single copy",
     .preconditions = "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_node_aware,
+    .make = make_node_aware,
     .tags = combined_tags,
     .node_memory = NodeMemory::where_asked,
     .candidates = "node_aware:inside=linear node_aware:inside=shared",

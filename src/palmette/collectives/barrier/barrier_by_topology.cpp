@@ -11,13 +11,13 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_barrier_tree(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"top", "inside"}, &job);
     check_topology_form(job, request, spec);
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_barrier_tree(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const TopologyForm form = topology_form(job, request, spec);
     const TreeNeighbours near =
         TopologyTree(job, {0, job.size()}, {0}, form.levels, form.top).of(job.position_of(rank));
@@ -39,8 +39,8 @@ const Algorithm barrier_by_topology{
         "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
         "leaders (stars, binomial from 9 members on), inside=... for all levels inside of the node, top=...",
     .preconditions = "shared only for the level of nodes and those inside",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_barrier_tree,
+    .make = make_barrier_tree,
     .node_memory = NodeMemory::where_asked,
     .samples =
         "by_topology by_topology:node=shared,socket=shared,leaf=binomial,top=chain "

@@ -13,14 +13,14 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_dissemination(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"radix", "inside"});
     spec.integer("radix", 2, 2);
     if (const auto inside = spec.find("inside")) TreeShape::parse(*inside, true);
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_dissemination(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     if (spec.find("inside"))
         return barrier_among_leaders(job, rank, request, spec, *job.find_level("node"), Between::dissemination);
     BarrierParts parts(job, rank);
@@ -39,8 +39,8 @@ const Algorithm barrier_dissemination{
     .keys =
         "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of "
         "each)",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_dissemination,
+    .make = make_dissemination,
     .node_memory = NodeMemory::where_asked,
     .candidates = "dissemination:inside=shared dissemination",
     .samples = "dissemination dissemination:radix=4 dissemination:radix=3,inside=shared",

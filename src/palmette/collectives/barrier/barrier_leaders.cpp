@@ -44,7 +44,7 @@ TreeShape shape_at(const Job& job, const Request& request, const Spec& spec, std
     return shape;
 }
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"between", "level", "radix", "inside"}, &job);
     between_of(job, spec);
     spec.integer("radix", 2, 2);
@@ -53,7 +53,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return barrier_among_leaders(job, rank, request, spec, level_of(job, spec), between_of(job, spec));
 }
 
@@ -94,8 +94,8 @@ const Algorithm barrier_leaders{
         "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and "
         "inside=SHAPE as in by_topology",
     .preconditions = "shared only for the level of nodes and those inside",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
     .node_memory = NodeMemory::where_asked,
     .candidates = "leaders",
     .samples =

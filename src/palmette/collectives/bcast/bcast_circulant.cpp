@@ -28,7 +28,7 @@ std::int32_t segments_of(const Request& request, const Spec& spec) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>((bytes + segment - 1) / segment, 1, most_segments));
 }
 
-std::optional<std::string> refuse(const Job&, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_circulant(const Job&, const Request& request, const Spec& spec) {
     check_keys(spec, {"segments", "segment", "order", "window"});
     SendWindow{spec};
     spec.word("order", {"topology", "rank"});
@@ -36,7 +36,7 @@ std::optional<std::string> refuse(const Job&, const Request& request, const Spec
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_circulant(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     using plan::Buffer;
     const bool by_rank = spec.word("order", {"topology", "rank"}) == "rank";
     const auto place = [&](Rank r) { return by_rank ? r.value : job.position_of(r).value; };
@@ -65,7 +65,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     return builder.finish();
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_circulant(const Job& job, const Request& request, const Spec& spec) {
     return segments_of(request, spec) + static_cast<std::int64_t>(circulant_skips(job.size()).size());
 }
 
@@ -82,9 +82,9 @@ const Algorithm bcast_circulant{
         "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, window=W "
         "outstanding messages of a rank (all)",
     .preconditions = "at most 1024 segments",
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_circulant,
+    .make = make_circulant,
+    .tags = tags_circulant,
     .pipelined = [](const Spec& spec) { return !spec.find("window"); },
     .candidates = "circulant circulant:segment=24K,window=1",
     .samples = "circulant circulant:segments=5,order=rank circulant:segments=4,window=1",

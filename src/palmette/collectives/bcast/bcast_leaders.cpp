@@ -102,7 +102,7 @@ class ChunkTrees {
     std::int32_t home_, g_;
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"leaders", "level", "between", "inside", "segment"});
     between_of(spec);
     TreeShape::parse(spec.find("inside").value_or("linear"));
@@ -112,7 +112,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const LeaderGroups groups(job, spec, Spread::turns);
     RootedTree tree;
     tree.self = job.position_of(rank);
@@ -136,8 +136,8 @@ const Algorithm bcast_leaders{
     .keys =
         "leaders=L|all (1, all: as many as the smallest group has ranks), level=LEVEL (node), "
         "between=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain (chain), inside=SHAPE (linear), segment=SIZE",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
     .tags = one_tag_a_slice,
     .samples =
         "leaders leaders:leaders=2,between=binomial,inside=chain,segment=24 "

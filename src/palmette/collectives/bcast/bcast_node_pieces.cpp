@@ -195,7 +195,7 @@ class Maker {
     Slice slice_;
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_pieces(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"inside", "relays", "segment"});
     spec.size("segment", 0);
     sends_alone(spec);
@@ -203,11 +203,11 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     return std::nullopt;
 }
 
-std::int64_t tags(const Job&, const Request& request, const Spec& spec) {
+std::int64_t tags_pieces(const Job&, const Request& request, const Spec& spec) {
     return std::int64_t{tags_a_slice} * slices_of(request, spec);
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_pieces(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return Maker(job, rank, request, spec).make();
 }
 
@@ -222,9 +222,9 @@ const Algorithm bcast_node_pieces{
     .source = "as allreduce's node_pieces, with a scatter of the pieces at the start",
     .keys =
         "inside=direct|halving|halving.K (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_pieces,
+    .make = make_pieces,
+    .tags = tags_pieces,
     .candidates = "node_pieces node_pieces:inside=halving,relays=1,segment=8K node_pieces:relays=1,segment=32K",
     .samples =
         "node_pieces node_pieces:segment=24 node_pieces:inside=halving.4 node_pieces:inside=halving.3,segment=40 "

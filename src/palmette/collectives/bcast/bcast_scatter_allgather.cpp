@@ -22,7 +22,7 @@ using plan::StepId;
 
 Pattern pattern_of(const Spec& spec) { return Pattern::parse(spec.find("allgather").value_or("ring")); }
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_scatter_allgather(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"allgather"});
     return pattern_of(spec).refuse(job.size());
 }
@@ -136,7 +136,7 @@ class ScatterAllgather {
     std::map<std::int32_t, Blocks> scattered_;
 };
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_allgather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return ScatterAllgather(job, rank, request).make(pattern_of(spec));
 }
 
@@ -151,8 +151,8 @@ const Algorithm bcast_scatter_allgather{
         "19(1), 2005",
     .keys = "allgather=ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|pat (ring)",
     .preconditions = "the allgather's pattern must support the number of ranks",
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_scatter_allgather,
+    .make = make_scatter_allgather,
     .candidates = "scatter_allgather:allgather=bruck",
     .samples =
         "scatter_allgather scatter_allgather:allgather=recursive_doubling scatter_allgather:allgather=bruck.3 "

@@ -29,10 +29,6 @@ constexpr Buffer layer_of_piece = plan::scratch_layer(sum_layer + 1);
 constexpr std::size_t first_complete_layer = sum_layer + 2;
 constexpr std::size_t complete_landings = 6;
 
-void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
-    list.insert(list.end(), more.begin(), more.end());
-}
-
 Blocks blocks_of(Interval pieces) { return {pieces.first, pieces.count}; }
 
 std::int32_t hands_of(const topology::Partition& nodes) {
@@ -214,7 +210,7 @@ Held PieceExchange::add_up() {
             continue;
         }
         where_.scratch.need(target, piece);
-        append(next.ready, total.ready);
+        add_steps(next.ready, total.ready);
         const StepId reduced =
             where_.builder.reduce(total.buffer, next.buffer, target, piece, next.ready, where_.slice);
         used[place] = {reduced};

@@ -17,6 +17,11 @@
 
 namespace palmette::collectives {
 
+/// Adds `more` to the steps that are waited for.
+inline void add_steps(std::vector<plan::StepId>& list, const std::vector<plan::StepId>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+}
+
 /// One participant's operands in a pattern, and the builder of its steps. Every pattern reads `input`, which it doesn't
 /// modify unless it is `work`, and stays correct where `input` aliases `work` or `result`.
 struct ReduceContext {

@@ -82,15 +82,15 @@ RootedTree tree(const Job& job, Rank rank, const Request& request, const Spec& s
     return tree;
 }
 
-Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather_bine(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, tree(job, rank, request, spec));
 }
-Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_bine(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, tree(job, rank, request, spec));
 }
 
 // gather and scatter are each other reversed in time.
-constexpr std::string_view samples = "bine bine:order=rank,segment=20";
+constexpr std::string_view samples_bine = "bine bine:order=rank,segment=20";
 
 }  // namespace
 
@@ -105,8 +105,8 @@ const Algorithm gather_bine{
     .keys = "order=topology|rank, segment=SIZE",
     .relays = true,
     .refuse = refuse,
-    .make = make_gather,
-    .samples = samples,
+    .make = make_gather_bine,
+    .samples = samples_bine,
 };
 
 const Algorithm scatter_bine{
@@ -120,8 +120,8 @@ const Algorithm scatter_bine{
     .keys = "order=topology|rank, segment=SIZE",
     .relays = true,
     .refuse = refuse,
-    .make = make_scatter,
-    .samples = samples,
+    .make = make_scatter_bine,
+    .samples = samples_bine,
 };
 
 }  // namespace palmette::collectives

@@ -12,20 +12,20 @@
 namespace palmette::collectives {
 namespace {
 
-Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather_by_topology(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, topology_tree(job, rank, request, spec));
 }
 
-Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_by_topology(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, topology_tree(job, rank, request, spec));
 }
 
 // gather and scatter are each other reversed in time.
-constexpr std::string_view candidates =
+constexpr std::string_view candidates_by_topology =
     "by_topology:node=linear,top=linear by_topology:node=linear,leaf=linear,top=linear "
     "by_topology:node=linear,top=linear,relays=all by_topology:node=k_nomial.5,top=k_nomial.5 "
     "by_topology:node=postal.5,top=postal.5 by_topology:node=postal.4,top=postal.12";
-constexpr std::string_view samples =
+constexpr std::string_view samples_by_topology =
     "by_topology by_topology:node=linear,top=linear by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20 "
     "by_topology:leaf=linear by_topology:node=binomial,direct=64 by_topology:node=linear,top=linear,relays=all "
     "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20";
@@ -44,9 +44,9 @@ const Algorithm gather_by_topology{
         "segment=SIZE, relays=R|all (1), direct=SIZE",
     .relays = true,
     .refuse = refuse_by_topology,
-    .make = make_gather,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_gather_by_topology,
+    .candidates = candidates_by_topology,
+    .samples = samples_by_topology,
 };
 
 const Algorithm scatter_by_topology{
@@ -61,9 +61,9 @@ const Algorithm scatter_by_topology{
         "segment=SIZE, relays=R|all (1), direct=SIZE",
     .relays = true,
     .refuse = refuse_by_topology,
-    .make = make_scatter,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_scatter_by_topology,
+    .candidates = candidates_by_topology,
+    .samples = samples_by_topology,
 };
 
 }  // namespace palmette::collectives

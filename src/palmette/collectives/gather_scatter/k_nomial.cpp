@@ -10,18 +10,18 @@
 namespace palmette::collectives {
 namespace {
 
-Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather_k_nomial(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{spec.integer("radix", 2, 2)}));
 }
 
-Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_k_nomial(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{spec.integer("radix", 2, 2)}));
 }
 
 // gather and scatter are each other reversed in time.
-constexpr std::string_view candidates =
+constexpr std::string_view candidates_k_nomial =
     "k_nomial k_nomial:radix=8 k_nomial:radix=4,order=rank k_nomial:radix=8,order=rank";
-constexpr std::string_view samples = "k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank,segment=24";
+constexpr std::string_view samples_k_nomial = "k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank,segment=24";
 
 }  // namespace
 
@@ -35,9 +35,9 @@ const Algorithm gather_k_nomial{
     .keys = "radix=K (2), order=topology|rank, segment=SIZE",
     .relays = true,
     .refuse = refuse_k_nomial,
-    .make = make_gather,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_gather_k_nomial,
+    .candidates = candidates_k_nomial,
+    .samples = samples_k_nomial,
 };
 
 const Algorithm scatter_k_nomial{
@@ -50,9 +50,9 @@ const Algorithm scatter_k_nomial{
     .keys = "radix=K (2), order=topology|rank, segment=SIZE",
     .relays = true,
     .refuse = refuse_k_nomial,
-    .make = make_scatter,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_scatter_k_nomial,
+    .candidates = candidates_k_nomial,
+    .samples = samples_k_nomial,
 };
 
 }  // namespace palmette::collectives

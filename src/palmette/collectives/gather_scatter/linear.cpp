@@ -9,17 +9,17 @@
 namespace palmette::collectives {
 namespace {
 
-Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather_linear(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
 }
 
-Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_linear(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
 }
 
 // gather and scatter are each other reversed in time.
-constexpr std::string_view candidates = "linear linear:order=rank";
-constexpr std::string_view samples = "linear linear:order=rank";
+constexpr std::string_view candidates_linear = "linear linear:order=rank";
+constexpr std::string_view samples_linear = "linear linear:order=rank";
 
 }  // namespace
 
@@ -30,9 +30,9 @@ const Algorithm gather_linear{
     .source = "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
-    .make = make_gather,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_gather_linear,
+    .candidates = candidates_linear,
+    .samples = samples_linear,
 };
 
 const Algorithm scatter_linear{
@@ -42,9 +42,9 @@ const Algorithm scatter_linear{
     .source = "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
-    .make = make_scatter,
-    .candidates = candidates,
-    .samples = samples,
+    .make = make_scatter_linear,
+    .candidates = candidates_linear,
+    .samples = samples_linear,
 };
 
 }  // namespace palmette::collectives

@@ -9,12 +9,12 @@ namespace {
 using plan::Buffer;
 using plan::StepId;
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_pieces(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"inside", "segment", "window"});
     return refuse_node_pieces(job, request, spec);
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_pieces(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     // Not dealt: the root receives one part after the other.
     const NodePieces pieces(job, spec, request.ordered, false);
     const std::int32_t node = pieces.node_of(job.position_of(rank));
@@ -40,8 +40,8 @@ const Algorithm reduce_node_pieces{
     .keys = "inside=direct|halving|halving.K (direct), segment=SIZE of the vector, window=W slices at once (1)",
     .preconditions = "an operation that isn't commutative needs ranks in topology order",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_pieces,
+    .make = make_pieces,
     .tags = node_pieces_tags,
     .candidates = "node_pieces node_pieces:inside=halving,segment=8K",
     .samples =

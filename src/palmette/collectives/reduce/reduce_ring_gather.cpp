@@ -21,14 +21,14 @@ using plan::Blocks;
 using plan::Buffer;
 using plan::StepId;
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_ring_gather(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"segment"});
     spec.size("segment", 0);
     if (request.ordered && job.size() > 1) return "a ring doesn't combine in the order of ranks";
     return std::nullopt;
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_ring_gather(const Job& job, const Request& request, const Spec& spec) {
     return slices_of(request, spec, job.size()) * (std::int64_t{job.size()} + 1);
 }
 
@@ -123,7 +123,7 @@ class RingGather {
     std::vector<Progress> blocks_;
 };
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_ring_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return RingGather(job, rank, request, spec).make();
 }
 
@@ -137,9 +137,9 @@ const Algorithm reduce_ring_gather{
     .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
     .keys = "segment=SIZE",
     .preconditions = "an operation that commutes",
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_ring_gather,
+    .make = make_ring_gather,
+    .tags = tags_ring_gather,
     .samples = "ring_gather",
 };
 

@@ -28,7 +28,7 @@ bool by_rank(const Request& request, const Spec& spec) {
     return spec.word("order", {"topology", "rank"}) == "rank";
 }
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_scatter_gather(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"order"});
     if (request.ordered && !by_rank(request, spec) && !in_rank_order(job))
         return "the operation isn't commutative and topology order isn't rank order here: use order=rank";
@@ -166,11 +166,11 @@ class Halving {
     Interval mine_;
 };
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_scatter_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return Halving(job, rank, request, spec).make();
 }
 
-std::int64_t tags(const Job&, const Request&, const Spec&) { return 128; }
+std::int64_t tags_scatter_gather(const Job&, const Request&, const Spec&) { return 128; }
 
 }  // namespace
 
@@ -183,9 +183,9 @@ const Algorithm reduce_reduce_scatter_gather{
     .source = "Rabenseifner, Optimization of collective reduction operations, ICCS 2004; pairs for any number of ranks",
     .keys = "order=topology|rank",
     .preconditions = "an operation that doesn't commute needs order=rank (its default then)",
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_scatter_gather,
+    .make = make_scatter_gather,
+    .tags = tags_scatter_gather,
     .candidates = "reduce_scatter_gather reduce_scatter_gather:order=rank",
     .samples = "reduce_scatter_gather",
 };

@@ -13,7 +13,7 @@ bool by_skips(const Spec& spec) { return spec.name == "circulant" || spec.name =
 
 bool by_rank(const Spec& spec) { return spec.word("order", {"topology", "rank"}) == "rank"; }
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_flat(const Job& job, const Request& request, const Spec& spec) {
     const bool ring = spec.name == "ring";
     std::vector<std::string_view> keys{"order", "segment"};
     if (ring) keys.push_back("nested");
@@ -35,7 +35,7 @@ std::int32_t tags_of_pattern(const Job& job, const Spec& spec) {
     return spec.name == "recursive_halving" || by_skips(spec) ? 64 : 1;
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_flat(const Job& job, const Request& request, const Spec& spec) {
     return std::int64_t{slices_of(request, spec)} * tags_of_pattern(job, spec);
 }
 
@@ -52,7 +52,7 @@ void run(const ReduceContext& context, const Spec& spec, const std::vector<topol
         DirectExchange(context, spec.name == "pairwise" ? 2 : 0).reduce_scatter();
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_flat(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const std::int32_t n = job.size();
     const bool in_rank_order = by_rank(spec);
     plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology);
@@ -100,9 +100,9 @@ const Algorithm reduce_scatter_ring{
     .keys = "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .pipelined = in_segments,
     .candidates = "ring:segment=32K ring:nested=no",
     .samples = "ring ring:nested=no,segment=32 ring:order=rank",
@@ -116,9 +116,9 @@ const Algorithm reduce_scatter_recursive_halving{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "recursive_halving",
     .samples = "recursive_halving recursive_halving:order=rank,segment=32",
 };
@@ -165,9 +165,9 @@ const Algorithm reduce_scatter_pairwise{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .samples = "pairwise pairwise:order=rank",
 };
 
@@ -179,9 +179,9 @@ const Algorithm reduce_scatter_direct{
     .keys = order_keys,
     .preconditions = any_ranks,
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .samples = "direct direct:order=rank",
 };
 

@@ -221,7 +221,7 @@ class Maker {
     ScratchBuffer scratch_;
 };
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"leaders", "between", "inside", "level", "single"});
     check_single_copy(spec);
     const Lanes lanes(job, spec);
@@ -229,12 +229,12 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return refuse_scattered(job, request);
 }
 
-std::int64_t tags(const Job& job, const Request&, const Spec& spec) {
+std::int64_t tags_leaders(const Job& job, const Request&, const Spec& spec) {
     const Lanes lanes(job, spec);
     return std::int64_t{lanes.count()} * (between_tag + between_of(spec).tags(lanes.groups().count()));
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return Maker(job, rank, request, spec).make();
 }
 
@@ -254,9 +254,9 @@ const Algorithm reduce_scatter_leaders{
         "single copy",
     .preconditions = "an operation that isn't commutative needs ranks in topology order, and between=direct",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
+    .tags = tags_leaders,
     .node_memory = NodeMemory::where_asked,
     .candidates =
         "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared",

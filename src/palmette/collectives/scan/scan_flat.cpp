@@ -8,17 +8,17 @@ namespace {
 
 using plan::Buffer;
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_flat(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"segment"});
     spec.size("segment", 0);
     return std::nullopt;
 }
 
-std::int64_t tags(const Job&, const Request& request, const Spec& spec) {
+std::int64_t tags_flat(const Job&, const Request& request, const Spec& spec) {
     return std::int64_t{slices_of(request, spec)} * ScanPattern::tags;
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_flat(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const ScanPattern pattern = ScanPattern::parse(spec.name);
     plan::ProgramBuilder builder(rank);
     ScratchBuffer scratch;
@@ -62,9 +62,9 @@ const Algorithm scan_linear{
     .source = "folklore; Sanders, Traeff, EuroPVM/MPI 2006",
     .keys = "segment=SIZE",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "linear:segment=2K linear:segment=8K",
     .samples = "linear linear:segment=20",
 };
@@ -77,9 +77,9 @@ const Algorithm scan_recursive_doubling{
     .source = "Hillis, Steele, CACM 29(12), 1986",
     .keys = "segment=SIZE",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "recursive_doubling",
     .samples = "recursive_doubling recursive_doubling:segment=24",
 };
@@ -91,9 +91,9 @@ const Algorithm scan_all{
     .source = "folklore",
     .keys = "segment=SIZE",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "all",
     .samples = "all",
 };

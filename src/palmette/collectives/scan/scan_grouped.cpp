@@ -67,9 +67,9 @@ std::int32_t next_after(const Ranks& ranks, std::int32_t rank) {
 }
 
 /// One rank's part.
-class Maker {
+class GroupedMaker {
   public:
-    Maker(const Job& job, Rank rank, const Spec& spec)
+    GroupedMaker(const Job& job, Rank rank, const Spec& spec)
         : job_(job),
           self_(rank.value),
           position_(job.position_of(rank).value),
@@ -226,7 +226,7 @@ class Maker {
     std::vector<StepId> readers_;  ///< steps that read the own contribution
 };
 
-std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+std::optional<std::string> refuse_grouped(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"level", "inside", "segment"});
     inside_pattern(spec);
     spec.size("segment", 0);
@@ -246,12 +246,12 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     return std::nullopt;
 }
 
-std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+std::int64_t tags_grouped(const Job& job, const Request& request, const Spec& spec) {
     return slices_of(request, spec) * tags_a_slice(job, level_of_groups(job, spec));
 }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return Maker(job, rank, spec).make(request, spec);
+Program make_grouped(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return GroupedMaker(job, rank, spec).make(request, spec);
 }
 
 }  // namespace
@@ -267,9 +267,9 @@ const Algorithm scan_grouped{
         "segment=SIZE",
     .preconditions = "a commutative operation, at most 1024 ranks and 96 sibling groups",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_grouped,
+    .make = make_grouped,
+    .tags = tags_grouped,
     .samples = "grouped grouped:inside=all,segment=20 grouped:level=leaf,inside=linear",
 };
 

@@ -20,9 +20,9 @@ using plan::StepId;
 constexpr std::int32_t up_tag = 0, down_tag = 1, first_tag_between = 2;
 
 /// One rank's part. Positions and ranks are the same here.
-class Maker {
+class LeadersMaker {
   public:
-    Maker(const Job& job, Rank rank, const Spec& spec)
+    LeadersMaker(const Job& job, Rank rank, const Spec& spec)
         : job_(job),
           self_(rank.value),
           pattern_(ScanPattern::parse(spec.find("between").value_or("all"))),
@@ -155,7 +155,7 @@ class Maker {
     std::vector<StepId> readers_;  ///< steps that read the own contribution
 };
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_leaders(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"level", "between"});
     ScanPattern::parse(spec.find("between").value_or("all"));
     if (!positions_are_ranks(job))
@@ -163,10 +163,10 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     return std::nullopt;
 }
 
-std::int64_t tags(const Job&, const Request&, const Spec&) { return first_tag_between + ScanPattern::tags; }
+std::int64_t tags_leaders(const Job&, const Request&, const Spec&) { return first_tag_between + ScanPattern::tags; }
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return Maker(job, rank, spec).make(request.collective);
+Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return LeadersMaker(job, rank, spec).make(request.collective);
 }
 
 }  // namespace
@@ -181,9 +181,9 @@ const Algorithm scan_leaders{
     .keys = "level=LEVEL (node), the outermost with leaders; between=all|recursive_doubling|linear (all)",
     .preconditions = "ranks in topology order",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_leaders,
+    .make = make_leaders,
+    .tags = tags_leaders,
     .samples = "leaders leaders:between=linear leaders:level=leaf,between=recursive_doubling",
 };
 
