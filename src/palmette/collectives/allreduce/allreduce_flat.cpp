@@ -150,9 +150,9 @@ const Algorithm allreduce_circulant{
     .keys = order_keys,
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .samples = "circulant circulant:order=rank,segment=4",
 };
 
@@ -166,9 +166,9 @@ const Algorithm allreduce_pat{
     .keys = order_keys,
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "pat",
     .samples = "pat pat:order=rank,segment=4",
 };

@@ -132,9 +132,9 @@ const Algorithm reduce_scatter_circulant{
     .keys = order_keys,
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .samples = "circulant circulant:order=rank,segment=32",
 };
 
@@ -148,9 +148,9 @@ const Algorithm reduce_scatter_pat{
     .keys = order_keys,
     .preconditions = "the operation is commutative",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
-    .tags = tags,
+    .refuse = refuse_flat,
+    .make = make_flat,
+    .tags = tags_flat,
     .candidates = "pat",
     .samples = "pat pat:order=rank,segment=32",
 };

@@ -4,6 +4,8 @@
 
 namespace palmette::runtime {
 
+Way::~Way() = default;
+
 Way::Runs Way::runs(const CachedPlan& plan) const { return {.program = &plan.bound}; }
 
 Layout Planned::layout_of(const Work& call) {

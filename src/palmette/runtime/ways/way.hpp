@@ -23,7 +23,7 @@ class Work;
 /// communicator has one at a time.
 class Way {
   public:
-    virtual ~Way() = default;
+    virtual ~Way();  ///< where the table of virtual functions is: others of them are inline
 
     /// Binds the plan to an opened call whose blocks have lengths of their own (Work::use); without this all lengths
     /// are uniform. May be collective, or leave the call to the MPI on all ranks. Returns an MPI code.
