@@ -1,13 +1,13 @@
-"""The claims of slides on in-network computing (docs/results), one by one: each is a command.
+"""The claims of slides on collectives (docs/results), one by one: each is a command.
 
     .venv/bin/python studies/claims.py list
     .venv/bin/python studies/claims.py small-nodes
     .venv/bin/python studies/claims.py all --write docs/results/2026-11-29-seed-claims.md
 
 Prints tables in Markdown and a verdict that is computed from them; with --write puts them between the markers of a
-page, and raw samples in the folder of the page's name. Some want SimGrid (`make simulate`), some root for a lab, all
-`make build`. A claim that can't be run here says why, and leaves its part of the page as it was; the exit status is
-then 1.
+page, and raw samples in the folder of the page's name; `all` is then all that the page has markers for. Some want
+SimGrid (`make simulate`), some root for a lab, all `make build`. A claim that can't be run here says why, and leaves
+its part of the page as it was; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ import traceback
 from datetime import date
 from pathlib import Path
 
-from claim import cache, network, node, small
+from claim import cache, composing, leaders, network, node, order, small, topology
 from claim.form import CannotRunError, Claim, Found, Options
 
-CLAIMS = (*small.CLAIMS, *network.CLAIMS, *node.CLAIMS, *cache.CLAIMS)
-"""In the order of the page."""
+CLAIMS = (
+    *small.CLAIMS, *network.CLAIMS, *node.CLAIMS, *cache.CLAIMS, *topology.CLAIMS, *leaders.CLAIMS, *composing.CLAIMS,
+    *order.CLAIMS,
+)  # fmt: skip
+"""In the order of the pages."""
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 
 
@@ -96,6 +99,9 @@ def main() -> int:
             print(f"{claim.name:16} {claim.says} ({claim.by})")
         return 0
     names = list(BY_NAME) if asked.claims == ["all"] else asked.claims
+    if asked.claims == ["all"] and asked.write and asked.write.is_file():
+        text = asked.write.read_text(encoding="utf-8")
+        names = [name for name in names if f"<!-- {name} -->" in text]
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
         parser.error(f"{unknown[0]} is no claim; there are {', '.join(BY_NAME)}")

@@ -37,13 +37,12 @@ class Found:
     cause: str
     tables: Sequence[Table]
     samples: Any = field(default_factory=dict)
+    refuted_cause: str = "this run's figures say otherwise; their spread is in the table"
 
     @property
     def why(self) -> str:
-        """The cause, which was written for the claim's being true."""
-        return (
-            self.cause if self.verdict != REFUTED else "this run's figures say otherwise; their spread is in the table"
-        )
+        """The cause, which was written for the claim's being true, or for its being refuted."""
+        return self.cause if self.verdict != REFUTED else self.refuted_cause
 
 
 @dataclass(frozen=True)

@@ -386,8 +386,6 @@ const Algorithm allgather_leaders{
         "leaders:level=leaf,leaders=2,between=bruck,inside=binomial leaders:level=leaf,between=all "
         "leaders:leaders=2,between=circulant leaders:between=bine,inside=binomial leaders:inside=shared "
         "leaders:leaders=3,between=bruck,inside=shared leaders:leaders=2,inside=shared,layout=rail_major,single=64 "
-        "leaders:leaders=2,between=recursive_doubling,inside=shared leaders:leaders=2,level=leaf,inside=shared "
-        "leaders:leaders=2,between=circulant,inside=shared,layout=node_major leaders:leaders=4,inside=shared,single=1 "
         "leaders:leaders=2,between=pat",
 };
 

@@ -23,9 +23,9 @@ std::uint64_t hash_of(std::string_view level, bool leaders) {
     return (std::hash<std::string_view>{}(level) * 31 + (leaders ? 1 : 0)) << 1;
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& levels) {
     std::string out;
-    for (const std::string& name : names) out += base::cat(out.empty() ? "" : ", ", name);
+    for (const std::string& level : levels) out += base::cat(out.empty() ? "" : ", ", level);
     return out;
 }
 
