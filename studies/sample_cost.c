@@ -1,6 +1,6 @@
-/* What a sample takes: a stack of known depth sends itself the signal of samples, as a timer of its own would. A program,
- * or a library that Python calls (sample_cost.py). Prints one line: KIND least, median and mean nanoseconds, of the
- * signal and all that its handler does. */
+/* What a sample takes: a stack of known depth sends itself the signal of samples, as a timer of its own would. A
+ * program, or a library that Python calls (sample_cost.py). Prints one line: KIND least, median and mean nanoseconds,
+ * of the signal and all that its handler does. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -48,14 +48,14 @@ static __attribute__((noinline)) void send(int i) {
     taken[i] = now_ns() - begin;
 }
 
-#define DOWN(name)                                              \
+#define DOWN(name)                                               \
     static __attribute__((noinline)) int name(int left, int i) { \
-        volatile int kept[4] = {left, i, 0, 0};                 \
-        if (left == 0)                                          \
-            send(i);                                            \
-        else                                                    \
-            name(left - 1, i);                                  \
-        return kept[0] + kept[1];                               \
+        volatile int kept[4] = {left, i, 0, 0};                  \
+        if (left == 0)                                           \
+            send(i);                                             \
+        else                                                     \
+            name(left - 1, i);                                   \
+        return kept[0] + kept[1];                                \
     }
 DOWN(one_way)
 DOWN(other_way)

@@ -161,8 +161,10 @@ def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Samp
     print(f"complete stacks: {share:.1%}; a sample: {sampling.seconds / sampling.samples * 1e6:.1f} us")
 
 
-def test_nothing_that_waits_is_interrupted(sampled: Sampled) -> None:
-    assert sampled.run("waits", 4).split() == ["interrupted", "0"]
+@pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])
+def test_nothing_that_waits_is_interrupted(sampled: Sampled, seconds: int) -> None:
+    assert sampled.run("waits", seconds).split() == ["interrupted", "0"]
+    assert sampled.process().sampling.samples > 0
 
 
 def test_threads_come_and_go(sampled: Sampled) -> None:

@@ -1,4 +1,4 @@
-/* Many samples in little time: a thread that sends the program's others the signal of samples, as their timers would. */
+/* Many samples in little time: a thread sends others the signal of samples, as their timers would. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
