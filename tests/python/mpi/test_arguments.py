@@ -93,7 +93,7 @@ THREE_MPIS = ("mpich", "openmpi", "impi")
 
 
 def by_turns(variants: tuple[str, ...], cases: Iterable[object], count: int, *always: str) -> list[Any]:
-    """Return MPI and case of all: `count` MPIs of each case by turns, beside `always`; the others for make test-long."""
+    """Return MPI and case of all: `count` MPIs of each case by turns, beside `always`; the rest for test-long."""
     left = [name for name in variants if name not in always]
     chosen = []
     for turn, case in enumerate(cases):

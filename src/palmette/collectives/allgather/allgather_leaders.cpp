@@ -246,7 +246,9 @@ std::optional<std::string> refuse_leaders(const Job& job, const Request&, const 
     return Leaders(job, spec).refuse();
 }
 
-Program make_leaders(const Job& job, Rank rank, const Request&, const Spec& spec) { return Leaders(job, spec).make(rank); }
+Program make_leaders(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return Leaders(job, spec).make(rank);
+}
 
 }  // namespace
 
