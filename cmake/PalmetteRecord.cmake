@@ -55,7 +55,8 @@ function(_palmette_record abi include_dir definitions exports)
     ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")
   # Hundreds of small functions without loops: -O2 is enough.
-  set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O2")
+  set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES
+    COMPILE_OPTIONS "-O2;-include;${_generated}/palmette_mpi_symbols.h" SKIP_PRECOMPILE_HEADERS ON)
   target_link_libraries(palmette_record_${abi} PRIVATE palmette_mpi_${abi})
   target_precompile_headers(palmette_record_${abi} PRIVATE "${_generated}/palmette_mpi_symbols.h")
   palmette_precompile(palmette_record_${abi} <mpi.h> "<palmette/record/call.hpp>")
