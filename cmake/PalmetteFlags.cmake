@@ -22,13 +22,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # Of `Release`, by `level` instead of -O3: what a repeated call doesn't come through. Most of the compile time is
-# optimization.
+# optimization. By GCC alone, for Clang refuses precompiled headers of another level.
 function(palmette_optimize target level)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:${level}>)
 endfunction()
 
-# With PALMETTE_BATCHES `size` sources are compiled as one; names in unnamed
-# namespaces must differ within a target for that. Sources with flags of their own stay alone.
+# With PALMETTE_BATCHES `size` sources are compiled as one; names in unnamed namespaces must differ within a target for
+# that. Sources with flags of their own stay alone.
 function(palmette_in_batches target size)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PALMETTE_BATCHES} UNITY_BUILD_BATCH_SIZE ${size})
   # GCC takes what isn't in the batch's own file for a header.

@@ -37,6 +37,7 @@ target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
 # All rooms as few: simulated time doesn't depend on it.
 palmette_in_batches(palmette_runtime_smpi 8)
+palmette_precompile(palmette_runtime_smpi <mpi.h> "<palmette/runtime/call/call.hpp>")
 palmette_in_batches(palmette_smpi 8)
 palmette_optimize(palmette_runtime_smpi -O2)
 palmette_optimize(palmette_smpi -O2)

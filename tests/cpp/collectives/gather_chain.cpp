@@ -18,7 +18,7 @@ using plan::Buffer;
 using plan::StepId;
 
 // 1. What keeps it from serving a job. It may look only at what all ranks share, because all of them must decide alike.
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_chain(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"longest"});
     const std::int32_t longest = spec.integer("longest", 1024);
     if (job.size() > longest) return base::cat("a chain of ", job.size(), " ranks is longer than ", longest);
@@ -26,7 +26,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
 }
 
 // 2. One rank's program, from arithmetic on its own position; no loop over the other ranks.
-Program make(const Job& job, Rank rank, const Request& request, const Spec&) {
+Program make_chain(const Job& job, Rank rank, const Request& request, const Spec&) {
     const std::int32_t me = job.position_of(rank).value;
     const std::int32_t root = job.position_of(request.root).value;
     const std::int32_t last = job.size() - 1;
@@ -65,8 +65,8 @@ const Algorithm gather_chain{
     .keys = "longest=N (1024)",
     .preconditions = "at most `longest` ranks",
     .relays = true,
-    .refuse = refuse,
-    .make = make,
+    .refuse = refuse_chain,
+    .make = make_chain,
     .candidates = "chain",
     .samples = "chain chain:longest=64",
 };

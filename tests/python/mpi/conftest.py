@@ -246,21 +246,24 @@ def _wanted(module: str, turn: int, *, alone: bool) -> tuple[str, ...]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave cases on further MPIs to `make test-long`."""
-    cases: dict[str, list[str]] = {}
+    cases: dict[str, dict[str, dict[str, pytest.Item]]] = {}  # by test, by case, by MPI
     for item in items:
         called = getattr(item, "callspec", None)
-        if item.path.parent != Path(__file__).parent or called is None or "mpi" not in called.params:
+        if item.path.parent != Path(__file__).parent or called is None or item.path.stem == "test_arguments":
             continue
-        mpi = str(called.params["mpi"])
+        mpi = str(called.params.get("mpi", called.params.get("variant", "")))
+        if mpi not in VARIANTS:
+            continue
         test = item.nodeid.split("[")[0].rpartition("/")[2]
-        of_the_test = cases.setdefault(test, [])
         case = f"-{called.id}-".replace(f"-{mpi}-", "-", 1).strip("-")
-        if case not in of_the_test:
-            of_the_test.append(case)
+        cases.setdefault(test, {}).setdefault(case, {})[mpi] = item
+    for test, of_the_test in cases.items():
+        module = test.partition(".")[0].removeprefix("test_")
         # Whatever else is asked for, a test begins with the same MPI.
-        turn = zlib.crc32(test.encode()) + of_the_test.index(case)
-        if mpi not in _wanted(item.path.stem.removeprefix("test_"), turn, alone=not case):
-            item.add_marker("long")
+        for turn, (case, by_mpi) in enumerate(of_the_test.items(), zlib.crc32(test.encode())):
+            wanted = [mpi for mpi in _wanted(module, turn, alone=not case) if mpi in by_mpi]
+            for mpi in by_mpi.keys() - (wanted or [list(by_mpi)[turn % len(by_mpi)]]):
+                by_mpi[mpi].add_marker("long")
 
 
 @pytest.fixture(params=["mpich", "mpich-abi", "openmpi", "impi"])

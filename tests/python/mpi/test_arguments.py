@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,16 @@ EVERY_MPI = ("mpich", "mpich-abi", "openmpi", "impi", "impi-abi")
 THREE_MPIS = ("mpich", "openmpi", "impi")
 
 
+def by_turns(variants: tuple[str, ...], cases: Iterable[object], count: int, *always: str) -> list[Any]:
+    """Return MPI and case of all: `count` MPIs of each case by turns, beside `always`; the rest for test-long."""
+    left = [name for name in variants if name not in always]
+    chosen = []
+    for turn, case in enumerate(cases):
+        now = {*always, *(left[(turn + 2 * i) % len(left)] for i in range(count))}
+        chosen += [pytest.param(name, case, marks=() if name in now else pytest.mark.long) for name in variants]
+    return chosen
+
+
 def base_name(spec: str) -> str:
     return spec.split(":", maxsplit=1)[0]
 
@@ -115,8 +126,7 @@ def test_every_algorithm_is_among_the_forced_ones() -> None:
     assert all(every_spec().values())
 
 
-@pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("variant", EVERY_MPI)
+@pytest.mark.parametrize(("variant", "ranks"), by_turns(EVERY_MPI, RANKS, 2))
 def test_results_are_those_of_the_mpi(
     mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, ranks: int
 ) -> None:
@@ -134,8 +144,7 @@ def test_results_are_those_of_the_mpi(
         assert sum(served.get(function, {}).values()) > 0, f"{function} was never served: {ran.report}"
 
 
-@pytest.mark.parametrize("index", range(number_of_sets()))
-@pytest.mark.parametrize("variant", THREE_MPIS)
+@pytest.mark.parametrize(("variant", "index"), by_turns(THREE_MPIS, range(number_of_sets()), 1, "mpich"))
 def test_each_algorithm_gives_the_right_bytes(
     mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, index: int
 ) -> None:
@@ -162,8 +171,7 @@ def test_each_algorithm_gives_the_right_bytes(
         assert seen, f"{function} by {spec} was neither served nor refused"
 
 
-@pytest.mark.parametrize("place", MAPS)
-@pytest.mark.parametrize("variant", EVERY_MPI)
+@pytest.mark.parametrize(("variant", "place"), by_turns(EVERY_MPI, MAPS, 2))
 def test_what_the_table_chooses_is_right(mpi_called: Callable[[str], Mpi], variant: str, place: str) -> None:
     ranks = 7 if place == "uneven" else 8
     ran = mpi_called(variant).run(
@@ -173,8 +181,7 @@ def test_what_the_table_chooses_is_right(mpi_called: Callable[[str], Mpi], varia
     assert set(ran.served()) | set(ran.fallbacks()) == set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", FOR_ANY_TYPES)
-@pytest.mark.parametrize("variant", THREE_MPIS)
+@pytest.mark.parametrize(("variant", "name"), by_turns(THREE_MPIS, FOR_ANY_TYPES, 1))
 def test_types_need_not_be_the_same_on_all_ranks(
     mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, name: str
 ) -> None:

@@ -156,7 +156,9 @@ std::optional<std::string> refuse_by_topology(const Job& job, const Request&, co
     return top_of(spec).refuse(ByTopology::groups_of(job, spec).count());
 }
 
-Program make_by_topology(const Job& job, Rank rank, const Request&, const Spec& spec) { return ByTopology(job, rank, spec).make(); }
+Program make_by_topology(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return ByTopology(job, rank, spec).make();
+}
 
 }  // namespace
 

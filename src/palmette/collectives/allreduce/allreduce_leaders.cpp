@@ -105,7 +105,8 @@ class LeadersMaker {
             if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
         builder_.stage("distribute");
         std::vector<StepId> complete;
-        for (Handled& one : handled) add_steps(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
+        for (Handled& one : handled)
+            add_steps(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
         if (shared_) share_results(complete, slice);
     }
 

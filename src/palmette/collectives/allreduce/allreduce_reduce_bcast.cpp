@@ -25,7 +25,9 @@ std::optional<std::string> refuse_reduce_bcast(const Job& job, const Request& re
     return refuse_scattered(job, request);
 }
 
-std::int64_t tags_reduce_bcast(const Job&, const Request& request, const Spec& spec) { return slices_of(request, spec); }
+std::int64_t tags_reduce_bcast(const Job&, const Request& request, const Spec& spec) {
+    return slices_of(request, spec);
+}
 
 Program make_reduce_bcast(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     plan::ProgramBuilder builder(rank);

@@ -64,7 +64,7 @@ class Member {
     BineNeighbours near_;
 };
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+std::optional<std::string> refuse_bine_blocks(const Job&, const Request&, const Spec& spec) {
     check_keys(spec, {"order", "segment"});
     spec.word("order", {"topology", "rank"});
     spec.size("segment", 0);
@@ -104,7 +104,7 @@ const Algorithm gather_bine{
         "2025",
     .keys = "order=topology|rank, segment=SIZE",
     .relays = true,
-    .refuse = refuse,
+    .refuse = refuse_bine_blocks,
     .make = make_gather_bine,
     .samples = samples_bine,
 };
@@ -119,7 +119,7 @@ const Algorithm scatter_bine{
         "2025",
     .keys = "order=topology|rank, segment=SIZE",
     .relays = true,
-    .refuse = refuse,
+    .refuse = refuse_bine_blocks,
     .make = make_scatter_bine,
     .samples = samples_bine,
 };
