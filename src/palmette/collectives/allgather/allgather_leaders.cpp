@@ -273,7 +273,8 @@ const Algorithm allgather_leaders{
     .make = make,
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
-        "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear",
+        "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear "
+        "leaders:leaders=2,between=pat",
     .samples =
         "leaders leaders:leaders=2,between=bruck leaders:leaders=3,between=ring,inside=binomial "
         "leaders:leaders=2,between=recursive_doubling,layout=rail_major "
