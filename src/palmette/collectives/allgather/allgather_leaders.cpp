@@ -374,10 +374,7 @@ const Algorithm allgather_leaders{
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
         "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear "
-        "leaders:between=bruck,inside=shared leaders:leaders=2,between=bruck,inside=shared "
-        "leaders:leaders=3,between=bruck,inside=shared leaders:leaders=4,between=bruck,inside=shared "
-        "leaders:leaders=6,between=bruck,inside=shared leaders:leaders=8,between=bruck,inside=shared "
-        "leaders:leaders=16,between=bruck,inside=shared leaders:inside=shared leaders:leaders=4,inside=shared",
+        "leaders:leaders=2,between=pat",
     .samples =
         "leaders leaders:leaders=2,between=bruck leaders:leaders=3,between=ring,inside=binomial "
         "leaders:leaders=2,between=recursive_doubling,layout=rail_major "
