@@ -192,6 +192,9 @@ class DelayCosts {
             __builtin_prefetch(&inherited_[static_cast<std::size_t>(number)][wait - far_ahead]);
         }
         if (wait >= ahead) thread.thread->prefetch(thread.waits[wait - ahead].event);
+        const std::size_t sampled = sampled_[static_cast<std::size_t>(number)];
+        if (sampled > 0 && sampled <= thread.thread->samples.size())
+            __builtin_prefetch(&thread.thread->samples[sampled - 1]);
     }
 
     void explain(std::int32_t number, std::uint32_t index) {
