@@ -37,7 +37,7 @@ def planted(source: Path) -> dict[int, tuple[str, float]]:
 def sampled(mpi: Mpi, *words: object) -> Contexts:
     folder = mpi.directory / "shares"
     settings = {"PALMETTE_TRACE": str(folder), "PALMETTE_SAMPLE": "250"}
-    ran = mpi.run(1, *words, settings=settings)  # type: ignore[arg-type]
+    ran = mpi.run(1, *words, settings=settings, timeout_s=1800)  # type: ignore[arg-type]
     assert ran.status == 0, ran.text
     contexts = Trace(folder).contexts
     assert contexts is not None
