@@ -40,8 +40,8 @@ def command(
     """Write a recording in the format of another tool.
 
     RECORDING is the folder that `palmette run --trace` or `--profile` got; of a profile, formats that need no single
-    calls: folded, cali, csv, speedscope, sqlite. Times count from the job's first call; a call belongs to the window
-    when a part of it does.
+    calls: folded, pprof, cali, csv, speedscope, sqlite. Times count from the job's first call; a call belongs to the
+    window when a part of it does.
     """
     chosen = _ranks(ranks) if ranks is not None else None
     if not target:

@@ -192,6 +192,9 @@ class DelayCosts {
             __builtin_prefetch(&inherited_[static_cast<std::size_t>(number)][wait - far_ahead]);
         }
         if (wait >= ahead) thread.thread->prefetch(thread.waits[wait - ahead].event);
+        const std::size_t sampled = sampled_[static_cast<std::size_t>(number)];
+        if (sampled > 0 && sampled <= thread.thread->samples.size())
+            __builtin_prefetch(&thread.thread->samples[sampled - 1]);
     }
 
     void explain(std::int32_t number, std::uint32_t index) {
@@ -205,8 +208,8 @@ class DelayCosts {
         const Spent& own = own_;
         const Spent& others = spent_by_late(late, wait.begun_by, waiter);
         if (has_samples_)
-            works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by,
-                       side(late, wait.begun_by.thread, others), side(waiter, number, own));
+            works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by, side(late, wait.begun_by.thread, others),
+                       side(waiter, number, own));
         double delayed_s = 0;
         for (const auto& [where, time_s] : others.rows) delayed_s += std::max(0.0, time_s - own.at(where));
         const double sum_s = delayed_s + others.waiting_s;

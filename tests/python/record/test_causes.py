@@ -94,7 +94,8 @@ def test_the_network_is_told_apart_only_where_the_rates_of_all_links_are_known(
     def replay(time_s: float) -> Any:
         return SimpleNamespace(time_s=time_s, measured_s=10.0, forced=0, unmodelled=[])
 
-    nothing: dict[str, Any] = {key: [] for key in ("delays", "without_s", "on_path", "stretches", "functions", "paths")}
+    columns = ("delays", "without_s", "on_path", "stretches", "functions", "paths", "chains", "message_runs")
+    nothing: dict[str, Any] = {key: [] for key in columns}
     replays = {"measured": replay(10), "ideal": replay(5), "bound": replay(8), "planned": None, "served": None}
     contexts = SimpleNamespace(parent=[0])
     found = SimpleNamespace(ranks=[0, 1], contexts=contexts, **replays, **nothing)

@@ -44,7 +44,8 @@ static void exchange(void) {
         counts[1][i] = rank == 1 ? 16 * BLOCK : BLOCK;
         for (int side = 0; i > 0 && side < 2; ++side) firsts[side][i] = firsts[side][i - 1] + counts[side][i - 1];
     }
-    MPI_Alltoallv(from, counts[0], firsts[0], MPI_DOUBLE, to, counts[1], firsts[1], MPI_DOUBLE, MPI_COMM_WORLD); /* uneven */
+    int **own = counts, **at = firsts;
+    MPI_Alltoallv(from, own[0], at[0], MPI_DOUBLE, to, own[1], at[1], MPI_DOUBLE, MPI_COMM_WORLD); /* uneven */
     for (int side = 0; side < 2; ++side) free(counts[side]), free(firsts[side]);
     free(from), free(to);
 }
