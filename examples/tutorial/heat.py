@@ -13,7 +13,7 @@ from mpi4py import MPI
 parser = argparse.ArgumentParser()
 parser.add_argument("--fixed", action="store_true")
 parser.add_argument("--steps", type=int, default=200)
-parser.add_argument("--cells", type=int, default=20_000)
+parser.add_argument("--cells", type=int, default=40_000)
 asked = parser.parse_args()
 
 comm = MPI.COMM_WORLD
@@ -22,6 +22,7 @@ left = rank - 1 if rank > 0 else MPI.PROC_NULL
 right = rank + 1 if rank + 1 < ranks else MPI.PROC_NULL
 cells = np.zeros(asked.cells + 2)
 flux = np.empty(asked.cells)
+heat = np.empty(1)
 
 
 def heated_one_by_one(bar: np.ndarray, step: int) -> float:
@@ -47,6 +48,6 @@ for step in range(asked.steps):
     cells[1:-1] += 0.25 * flux
     if rank == ranks - 1:
         cells[-2] += heated(cells, step)
-    heat = comm.allreduce(float(np.sum(cells[1:-1])))
+    comm.Allreduce(np.array([np.sum(cells[1:-1])]), heat)
 if rank == 0:
-    print(f"{asked.steps} steps on {ranks} ranks, {MPI.Wtime() - begin:.3f} s, heat {heat:.6f}")
+    print(f"{asked.steps} steps on {ranks} ranks, {MPI.Wtime() - begin:.3f} s, heat {heat[0]:.6f}")

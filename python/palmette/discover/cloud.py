@@ -107,7 +107,7 @@ def _rest(document: Any) -> bool:
 
 
 def _own(record: Mapping[str, Any], *names: str) -> str:
-    """The text of the first of these members; the names in any of the spellings: instanceId, InstanceId, instance-id."""
+    """The text of the first of these members, in any of the spellings instanceId, InstanceId and instance-id."""
     spelled = {key.replace("-", "").replace("_", "").lower(): value for key, value in record.items()}
     for name in names:
         value = spelled.get(name.lower())

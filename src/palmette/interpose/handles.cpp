@@ -8,7 +8,6 @@
 #include "palmette/runtime/data/datatype.hpp"
 #include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/serve/background.hpp"
-#include "palmette/runtime/serve/checked.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
 #include "palmette/runtime/serve/postponed.hpp"
 #include "palmette/runtime/state/process.hpp"
@@ -94,9 +93,6 @@ int on_MPI_Op_free(MPI_Op* op) {
 // (Process::release_user). This waits for no other rank, but for leaders of groups of switches, which end together.
 
 int on_MPI_Comm_free(MPI_Comm* comm) {
-    if (runtime::checks())
-        if (const Guard guard; guard.entered())
-            if (const int code = runtime::check_blocking("MPI_Comm_free", *comm)) return code;
     if (runtime::has_postponed())
         if (const Guard guard; guard.entered()) runtime::settle_postponed(nullptr);
     if (runtime::SwitchGroups::any())

@@ -192,7 +192,7 @@ TEST(MachineJson, a_file_with_many_cables_gives_the_same_machine_and_the_same_er
     // What is wrong is told with its line in the file, wherever it is.
     EXPECT_THAT(error_of([&] { read_file(with_cables("{\"levels\": oops}")); }), HasSubstr("line 3005"));
     EXPECT_THAT(error_of([&] { read_file(with_cables("{}")); }), HasSubstr("machine.levels: missing"));
-    EXPECT_THAT(error_of([&] { read_file(with_cables("{\"levels\": []}", "")); }), HasSubstr("machine.levels"));
+    EXPECT_THAT(error_of([&] { read_file(with_cables("{\"levels\": []}", "")); }), HasSubstr("line 3007"));
     EXPECT_THAT(error_of([&] { read_file(text.substr(0, text.size() - 10)); }), HasSubstr("line"));
 }
 

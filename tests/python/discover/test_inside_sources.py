@@ -252,3 +252,35 @@ def test_counts_are_repeated_when_there_are_more_parents_and_the_innermost_level
 def test_a_bad_synthetic_form_names_the_part(form: str, message: str) -> None:
     with pytest.raises(DiscoverError, match=message):
         discover_synthetic(form)
+
+
+def test_the_third_version_of_hwlocs_xml_gives_the_same(tmp_path: Path) -> None:
+    """Devices have other names there, memory has tiers, and facts stand beside the objects."""
+    processors = "".join(
+        f'<object type="Core" cpuset="{1 << core:#x}" gp_index="{20 + core}">'
+        f'<object type="PU" os_index="{core}" cpuset="{1 << core:#x}" gp_index="{30 + core}"/></object>'
+        for core in range(4)
+    )
+    text = f"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="3.0">
+  <object type="Machine" os_index="0" cpuset="0xf" complete_cpuset="0xf" allowed_cpuset="0xf" gp_index="1">
+    <object type="Package" os_index="0" cpuset="0xf" gp_index="2">
+      <object type="NUMANode" os_index="0" cpuset="0xf" nodeset="0x1" local_memory="1024" gp_index="3">
+        <info name="MemoryTier" value="0"/>
+      </object>
+      {processors}
+    </object>
+    <object type="Bridge" gp_index="8" bridge_type="0-1" depth="0">
+      <object type="PCIDev" gp_index="9"><object type="OSDev" gp_index="10" name="hsi0" osdev_type="3"/></object>
+    </object>
+  </object>
+  <info name="HostName" value="node7"/>
+  <support name="discovery.pu"/>
+</topology>
+"""
+    path = tmp_path / "node.xml"
+    path.write_text(text, encoding="utf-8")
+    found = discover_hwloc(str(path))
+    assert found.inside is not None and found.inside.host == "node7"
+    assert found.source.detail == "1socket:4core, 4 cores, 4 hardware threads"

@@ -219,7 +219,10 @@ def _installed(variant: str, directory: Path) -> Mpi:
         pytest.skip(str(error))
 
 
-LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "site", "told_once")
+LOGIC = (
+    "check", "check_lines", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "site", "told_once",
+    "tool_variables",
+)  # fmt: skip
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 

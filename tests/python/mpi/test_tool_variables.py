@@ -35,10 +35,11 @@ def test_ours_follow_the_mpis_own(mpi: Mpi) -> None:
         assert len(ours) == count
         assert {name: index for name, index in all_.items() if name not in ours} == theirs
         assert min(ours.values()) > max(theirs.values(), default=-1)
-        # None changes its index when the MPI gets further ones in MPI_Init.
+        # None changes its index when the MPI gets further ones in MPI_Init; Open MPI drops some there.
         again = listed(ran, f"{kind} again")
-        assert all_.items() <= again.items()
-        assert again.keys() - all_.keys() == listed(alone, f"{kind} again").keys() - theirs.keys()
+        assert all(again.get(name, index) == index for name, index in all_.items())
+        assert ours.items() <= again.items()
+        assert again.keys() - ours.keys() == listed(alone, f"{kind} again").keys()
 
 
 def test_what_palmette_has_done_is_read(mpi: Mpi) -> None:

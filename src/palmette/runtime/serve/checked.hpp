@@ -12,7 +12,7 @@ bool checks();
 
 /// A blocking collective, before it begins: an error that all ranks get, or MPI_SUCCESS. The error has been raised.
 int check_blocking(const CallArguments& arguments);
-/// Any other collective, such as MPI_Finalize and MPI_Comm_free, by its name.
+/// Any other collective that waits for all, such as MPI_Finalize, by its name.
 int check_blocking(const char* function, MPI_Comm comm);
 enum class CheckedAs : bool { nonblocking, persistent };
 /// A nonblocking one, or one that is initialised: the same, as far as it is known within a bounded time.
