@@ -106,7 +106,7 @@ struct Python {
     }
 };
 
-std::optional<std::string> place_in_python() {
+[[maybe_unused]] std::optional<std::string> place_in_python() {
     const Python python;
     if (!python.usable || !python.is_initialized()) return std::nullopt;
     const int state = python.ensure();
