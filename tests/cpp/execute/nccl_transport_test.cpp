@@ -38,6 +38,11 @@ class Fakes {
         return fakes;
     }
 
+    static std::filesystem::path folder() {
+        return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
+    }
+    static bool are_there() { return std::filesystem::exists(folder() / "libcuda.so.1"); }
+
     const Place& place() const { return place_; }
     /// Where the host reads and writes an address, wherever it lies.
     char* on_host(const char* address) const {
@@ -53,10 +58,9 @@ class Fakes {
 
   private:
     bool load() {
-        const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
         setenv("PALMETTE_FAKE_NCCL", "multi", 1);
         setenv("PALMETTE_FAKE_CUDA", "lazy", 1);
-        void* cuda = dlopen((folder / "libcuda.so.1").c_str(), RTLD_NOW);
+        void* cuda = dlopen((folder() / "libcuda.so.1").c_str(), RTLD_NOW);
         if (!cuda) return false;
         const auto find = [&](auto& function, const char* name) {
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(cuda, name));
@@ -73,7 +77,7 @@ class Fakes {
         void* context = nullptr;
         unsigned long long some = 0;
         if (init(0) || retain(&context, 0) || set_current(context) || allocate_memory(&some, 64)) return false;
-        if (!device::find_drivers() || !device::find_nccl(folder / "libnccl.so.2")) return false;
+        if (!device::find_drivers() || !device::find_nccl(folder() / "libnccl.so.2")) return false;
         place_ = device::place_of(reinterpret_cast<const void*>(some));
         return place_.on_device();
     }
@@ -205,10 +209,9 @@ std::int64_t expect_right(const Fakes& fakes, std::int32_t p, const Case& test_c
 
 class CompositionByNccl : public testing::TestWithParam<std::int32_t> {};
 
-TEST_P(CompositionByNccl, ends_and_moves_the_right_bytes) {
+void expect_all_right(std::int32_t p) {
     const Fakes* fakes = Fakes::instance();
-    if (!fakes) GTEST_SKIP() << "the fakes of tests/fakes aren't built";
-    const std::int32_t p = GetParam();
+    ASSERT_TRUE(fakes);
     std::vector<std::string> hierarchies{std::to_string(p)};
     if (p > 3) hierarchies.push_back("2:" + std::to_string(p - p / 3) + "+" + std::to_string(p / 3));
     if (p == 8) hierarchies.emplace_back("2:2:2");
@@ -221,9 +224,15 @@ TEST_P(CompositionByNccl, ends_and_moves_the_right_bytes) {
                 messages += expect_right(*fakes, p, {row.name, factoring, hierarchy, where}, ++seed);
                 // Another transport's messages, which can't reach devices, wait for NCCL's, and these for them.
                 expect_right(*fakes, p, {row.name, factoring, hierarchy, Where::host, 2}, ++seed);
-                ASSERT_FALSE(HasFailure()) << row.name << ' ' << factoring << " on " << hierarchy;
+                ASSERT_FALSE(testing::Test::HasFailure()) << row.name << ' ' << factoring << " on " << hierarchy;
             }
     EXPECT_GT(messages, 100);
+}
+
+TEST_P(CompositionByNccl, ends_and_moves_the_right_bytes) {
+    if (!Fakes::are_there()) GTEST_SKIP() << "the fakes of tests/fakes aren't built";
+    // Where the driver is, processes that are forked off don't get it any more: other tests do that.
+    test::run_processes(1, [](int) { expect_all_right(GetParam()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CompositionByNccl, testing::Values(2, 3, 5, 8));
@@ -273,7 +282,6 @@ void expect_no_effect_after_a_failure() {
 }
 
 TEST(NcclTransport, completes_without_effect_after_a_failure) {
-    // Where the driver is, processes that are forked off don't get it any more: other tests do that.
     test::run_processes(1, [](int) { expect_no_effect_after_a_failure(); });
 }
 

@@ -1,8 +1,11 @@
 // The formulas, by family of algorithms. Bytes are those of Request::block_bytes, times are seconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "palmette/collectives/spec.hpp"
 #include "palmette/model/estimate/estimate_tiers.hpp"
@@ -55,5 +58,11 @@ double shared_in_node(const Tiers& tiers, double bytes, double readers, double c
 /// `between`.
 std::optional<double> estimate_block_exchange(const FormulaInput& input, std::string_view pattern, double bytes,
                                               double each);
+
+/// Whether a specification has one of these keys.
+inline bool any_of(const FormulaInput& input, std::initializer_list<std::string_view> keys) {
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](std::string_view key) { return input.spec.find(key).has_value(); });
+}
 
 }  // namespace palmette::model
