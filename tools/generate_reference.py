@@ -26,6 +26,8 @@ MODULES = {
     "palmette.compose.factoring": "What a composition is factored over, and how",
     "palmette.compose.running": "Plans on a communicator",
     "palmette.compose.sparse": "Sums of irregular, overlapping footprints",
+    "palmette.compose.exchange": "Messages to ranks that don't expect them",
+    "palmette.compose.communicators": "Communicators of a level's groups, and in an order",
     "palmette.topology.file": "topology.json",
     "palmette.topology.placement": "Which rank sits where",
     "palmette_lab.lab": "The emulated cluster",
@@ -183,10 +185,12 @@ def cpp_page() -> str:
     assert opening is not None
     parts = ["# C++: palmette.hpp", prose(re.sub(r"^// ?", "", opening[0], flags=re.MULTILINE))]
     kinds = re.compile(
-        r"(?P<comment>(?:^/// [^\n]*\n)+)(?P<code>^using [^;]*;|^(?:class|struct) \w+(?! *;).*?^\};)", re.M | re.S
+        r"(?P<comment>(?:^/// [^\n]*\n)+)"
+        r"(?P<code>^using [^;]*;|^(?:template <[^\n]*>\n)?(?:class|struct) \w+(?! *;).*?^\};)",
+        re.M | re.S,
     )
     for found in kinds.finditer(text):
-        name = re.search(r"(?:class|struct|using) (\w+)", found["code"])
+        name = re.search(r"^(?:class|struct|using) (\w+)", found["code"], re.M)
         assert name is not None
         public = re.sub(r"\n  private:.*?(?=^\};)", "\n", found["code"], flags=re.DOTALL | re.MULTILINE)
         head, brace, members = public.partition("{")

@@ -87,7 +87,7 @@ def test_the_tree_has_the_guides_in_the_order_of_their_index(built: Path) -> Non
     index = (ROOT / "docs/guide/README.md").read_text(encoding="utf-8")
     paths = re.findall(r"^## (.+)$", index, re.MULTILINE)
     assert len(paths) >= 3
-    assert names == ["Start", *paths, "Reference", "Results", "Project"]
+    assert names == ["Start", "Tutorial", *paths, "Reference", "Results", "Project"]
     pages = re.findall(r"guide/[\w-]+\.md", json.dumps(tree))
     assert sorted(set(pages)) == sorted(f"guide/{file.name}" for file in (ROOT / "docs/guide").glob("*.md"))
 
@@ -104,7 +104,16 @@ def test_a_page_that_no_list_names_and_a_link_to_nowhere_are_told(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     made = ("settings", "c", "cpp", "python", "commands/README")
-    pages = ("index", "start", "comparison", "guide/run", "results/README", "decisions/README", "reference/README")
+    pages = (
+        "index",
+        "start",
+        "comparison",
+        "guide/run",
+        "tutorial/README",
+        "results/README",
+        "decisions/README",
+        "reference/README",
+    )
     texts = {f"{page}.md": "# Page\n" for page in (*pages, *(f"reference/{page}" for page in made))}
     texts["guide/README.md"] = "# Guides\n\n## Run\n\n[run](run.md)\n"
     for page, content in (texts | {name: text}).items():

@@ -106,7 +106,6 @@ BY_NAME: dict[str, Completer] = {
     "patterns": _one_of("rail", "fan", "dense", "self", "pair:", "matrix:"),
     "placement": _placements,
     "report": _command_line,
-    "run": _files,
     "runs": _files,
     "what": _compositions,
     "words": _collectives,
