@@ -202,6 +202,14 @@ def check_the_page(recorded: Recorded) -> None:
         expected[source, target] += number
         sizes[source, target] += number * size
     assert found == expected
+    # Blocks of collectives whose counts say to whom; test_oracle.py compares them with what programs say of each peer.
+    for process in job.processes:
+        for peer in process.recorded.peers:
+            pair = process.recorded.rank, peer.rank
+            if peer.rank >= 0 and peer.rank != process.recorded.rank:
+                expected[pair] += peer.neighbour_blocks + peer.exchange_blocks
+                sizes[pair] += peer.neighbour_bytes + peer.exchange_bytes
+    expected, sizes = +expected, +sizes
     matrix = {name: unpacked(page["matrix"][name], "f4").reshape(RANKS, RANKS) for name in ("bytes", "messages")}
     assert {
         key: int(matrix["messages"][key]) for key in np.ndindex(RANKS, RANKS) if matrix["messages"][key]
