@@ -15,18 +15,18 @@ static int blocks = 1, persists = 0;
 static MPI_Request request = MPI_REQUEST_NULL;
 
 /* In the form that was asked for, in the line that uses it. */
-#define BCAST(count, root)                                                                               \
-    (blocks     ? MPI_Bcast(to, count, MPI_INT, root, comm)                                              \
-     : persists ? MPI_Bcast_init(to, count, MPI_INT, root, comm, MPI_INFO_NULL, &request)                \
+#define BCAST(count, root)                                                                \
+    (blocks     ? MPI_Bcast(to, count, MPI_INT, root, comm)                               \
+     : persists ? MPI_Bcast_init(to, count, MPI_INT, root, comm, MPI_INFO_NULL, &request) \
                 : MPI_Ibcast(to, count, MPI_INT, root, comm, &request))
-#define ALLREDUCE(type, op)                                                                              \
-    (blocks     ? MPI_Allreduce(from, to, 4, type, op, comm)                                             \
-     : persists ? MPI_Allreduce_init(from, to, 4, type, op, comm, MPI_INFO_NULL, &request)               \
+#define ALLREDUCE(type, op)                                                                \
+    (blocks     ? MPI_Allreduce(from, to, 4, type, op, comm)                               \
+     : persists ? MPI_Allreduce_init(from, to, 4, type, op, comm, MPI_INFO_NULL, &request) \
                 : MPI_Iallreduce(from, to, 4, type, op, comm, &request))
 
-static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
-static void make_mistake(const char* kind, int guilty, MPI_Comm comm) {
+static void make_mistake(const char *kind, int guilty, MPI_Comm comm) {
     if (is(kind, "root")) {
         if (guilty)
             BCAST(4, 1); /* rank 2: root */
@@ -61,10 +61,10 @@ static void make_mistake(const char* kind, int guilty, MPI_Comm comm) {
     if (persists && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
     int rank = 0, value = 0;
-    const char* kind = argc > 1 ? argv[1] : "none";
-    const char* form = argc > 2 ? argv[2] : "blocking";
+    const char *kind = argc > 1 ? argv[1] : "none";
+    const char *form = argc > 2 ? argv[2] : "blocking";
     MPI_Comm a, b, others;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
