@@ -8,8 +8,8 @@ CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 .DEFAULT_GOAL := build
 # Steps of a set-up change the same environment; each uses the processors by itself.
 .NOTPARALLEL:
-.PHONY: build debian demo wheel release install simulate test test-long arm64 lint format sanitize tidy bench docs clean \
-  distclean help
+.PHONY: build debian demo wheel release install simulate test test-long arm64 lint format sanitize tidy bench docs \
+  clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"

@@ -84,7 +84,7 @@ class Tables:
                 self.ranks[key].add(recorded.rank)
                 if one.function in ENDS:
                     continue
-                size = self._sizes[function, _size_class(one.bytes, one.calls)]
+                size = self._sizes[function, size_class(one.bytes, one.calls)]
                 size[0] += one.calls
                 size[1] += one.seconds
                 for index, count in enumerate(one.histogram):
@@ -152,7 +152,7 @@ def _frame_text(place: Place) -> str:
     return f"{place.function} ({Path(place.file).name}:{place.line})" if place.line else place.function
 
 
-def _size_class(total_bytes: int, calls: int) -> int:
+def size_class(total_bytes: int, calls: int) -> int:
     """Return the power of two at or below the mean bytes of calls; -1: none."""
     mean = total_bytes // calls if calls else 0
     return min(mean.bit_length() - 1, MOST_CLASS)

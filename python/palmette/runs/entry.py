@@ -16,10 +16,8 @@ from palmette.record.machine import Seats
 from palmette.record.reading import Job
 from palmette.record.sums import place_of, told
 from palmette.record.symbols import Place, Resolver
+from palmette.record.tables import size_class
 from palmette.run.choices import KEPT_TOPOLOGY
-
-LARGEST_CLASS = 60
-"""Of sizes: a damaged recording may claim more than there can be."""
 
 
 @dataclass
@@ -116,8 +114,7 @@ def calls_of(job: Job, seats: Seats | None) -> dict[CallKey, Calls]:
             place, path = paths[one.path] if one.path < len(paths) else ("unknown", "unknown")
             communicator = process.communicator(one.communicator)
             level = level_of.get(communicator.id, "") if communicator else ""
-            size_class = min((one.bytes // one.calls).bit_length() - 1, LARGEST_CLASS)
-            row = found[one.function, place, path, size_class, level]
+            row = found[one.function, place, path, size_class(one.bytes, one.calls), level]
             row.ranks.add(recorded.rank)
             row.calls += one.calls
             row.bytes += one.bytes

@@ -18,7 +18,7 @@ EXPONENTS = ((-1, 0), (0, 1), (0, 2), (0.5, 0), (1, 0), (1, 1), (1.5, 0), (2, 0)
 FEWEST = 4
 """Numbers of ranks that a fit needs."""
 BETTER = 0.8
-"""By how much a term's error must be smaller than that of one that grows less."""
+"""The factor by which a term's error must be smaller than the error of one that grows less."""
 
 
 @dataclass(frozen=True)

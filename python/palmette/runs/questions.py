@@ -17,7 +17,7 @@ from palmette.runs.growth import Growth, fitted
 from palmette.runs.schema import ArchiveError
 
 LEAST_SHARE = 0.01
-"""Of a run's time: what takes less isn't judged."""
+"""Rows that take a smaller share of the run's time aren't judged."""
 FEWEST_BEFORE = 5
 """Runs that a gate compares with."""
 DEVIATIONS, MARGIN = 5.0, 1.05
@@ -68,7 +68,7 @@ class Scaled:
     samples: Sequence[tuple[int, float]]
     """(ranks, or bytes a call; seconds)."""
     share: float
-    """Of the run's time, expected at TWICE the most ranks; of growth over bytes: of all calls' time."""
+    """Share of the run's time, expected at TWICE the most ranks; of growth over bytes, share of all calls' time."""
 
     @property
     def is_unscaled(self) -> bool:
@@ -128,7 +128,7 @@ class Varied:
 
     @property
     def quartiles_s(self) -> tuple[float, float, float]:
-        """Of the run times."""
+        """Quartiles of the run times, seconds."""
         low, median, high = np.percentile(self.times_s, [25, 50, 75])
         return float(low), float(median), float(high)
 

@@ -19,8 +19,9 @@ namespace palmette::collectives {
     ROW(reduce_bine) ROW(reduce_earliest) ROW(reduce_reduce_scatter_gather) ROW(reduce_ring_gather) \
     ROW(reduce_node_pieces) ROW(reduce_circulant) \
     ROW(allreduce_recursive_doubling) ROW(allreduce_recursive_multiplying) ROW(allreduce_all) \
-    ROW(allreduce_rabenseifner) ROW(allreduce_circulant) ROW(allreduce_pat) ROW(allreduce_ring) ROW(allreduce_direct) ROW(allreduce_reduce_bcast) \
-    ROW(allreduce_leaders) ROW(allreduce_node_aware) ROW(allreduce_node_pieces) ROW(allreduce_in_network) \
+    ROW(allreduce_rabenseifner) ROW(allreduce_circulant) ROW(allreduce_pat) \
+    ROW(allreduce_ring) ROW(allreduce_direct) ROW(allreduce_reduce_bcast) ROW(allreduce_leaders) \
+    ROW(allreduce_node_aware) ROW(allreduce_node_pieces) ROW(allreduce_in_network) \
     ROW(reduce_scatter_ring) ROW(reduce_scatter_recursive_halving) ROW(reduce_scatter_circulant) \
     ROW(reduce_scatter_pat) ROW(reduce_scatter_pairwise) \
     ROW(reduce_scatter_direct) ROW(reduce_scatter_leaders) \

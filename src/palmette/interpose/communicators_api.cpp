@@ -19,7 +19,7 @@ palmette::runtime::Communicator& known(MPI_Comm comm) {
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
-/// Of a matrix with a row and a column for each rank.
+/// Cells of a matrix with a row and a column for each rank.
 std::int64_t cells_of(MPI_Comm comm) {
     int size = 0;
     if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);

@@ -105,7 +105,7 @@ void LastStack::see_what_stays(std::uintptr_t sp, PythonFrames* python, const Py
     python_stays_ = i;
 }
 
-/// Of the outermost of Python's frames, which are known to live.
+/// Whether the outermost `count` of Python's frames, which are known to live, run the code that they ran before.
 bool LastStack::has_same_code(std::size_t count, const PythonFrames* python) {
     for (std::size_t i = 0; i < count; ++i) {
         if (python_[i].seen.code == 0 || python->is_code(python_[i].seen)) continue;

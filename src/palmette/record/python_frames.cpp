@@ -103,7 +103,7 @@ constexpr std::array<PythonLayout, 4> layouts{{
 constexpr unsigned owned_by_native_stack = 3;
 constexpr std::uint32_t object_type = 8, object_size = 16, bytes_of_object = 32, text_length = 16, text_hash = 24,
                         text_state = 32;
-/// Of a text that nobody has asked for it.
+/// The hash of a text that nobody has asked for it.
 constexpr std::uint64_t no_hash = ~std::uint64_t{0};
 /// Offsets in a thread's chunk of frames: its top and limit follow the pointer to it in the thread state.
 constexpr std::uint32_t chunk_top = 8, chunk_limit = 16, chunk_data = 24;
@@ -163,7 +163,7 @@ class Utf8 {
     std::string_view view_;
 };
 
-/// Of an instruction of a code object.
+/// The key of an instruction of a code object.
 std::uint64_t line_key(std::uintptr_t code, std::int64_t instruction) {
     return code >> 4U | static_cast<std::uint64_t>(instruction) << 44U;
 }
@@ -330,7 +330,7 @@ bool PythonFrames::is_frame(std::uintptr_t frame, const Seen& seen) const {
     return pointer_at(frame, layout_->code) == seen.code && instruction_of(frame, seen.code) == seen.instruction;
 }
 
-/// By the hash that Python keeps of a text, else by its letters.
+/// Whether a text is that of `number`, by the hash that Python keeps of it, else by its letters.
 bool PythonFrames::is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const {
     const auto now = at<std::uint64_t>(text, text_hash);
     if (now != hash) return false;

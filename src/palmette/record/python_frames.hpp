@@ -12,16 +12,16 @@
 
 namespace palmette::record {
 
-/// Where an interpreter keeps things, in bytes; by version.
+/// Offsets of members of an interpreter's structures, in bytes; by version.
 struct PythonLayout {
     unsigned minor;  ///< of version 3
-    /// In a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
+    /// Members of a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
     std::uint32_t thread_id, current, root, old_frame, chunk;
-    /// In what an evaluation keeps on the native stack.
+    /// Members of what an evaluation keeps on the native stack.
     std::uint32_t evaluation_frame, evaluation_previous;
-    /// In a frame.
+    /// Members of a frame.
     std::uint32_t code, previous, instruction, owner, is_entry;
-    /// In a code object.
+    /// Members of a code object.
     std::uint32_t name, file, lines, first_line, instructions;
     /// Where the letters of a text begin.
     std::uint32_t ascii_text, other_text;
@@ -54,7 +54,7 @@ class PythonFrames {
         /// `high`, where its stack begins, all can be read; `high` for both: on another stack.
         Walk(PythonFrames& python, std::uintptr_t sp, std::uintptr_t high);
 
-        /// Where it stands: what lies further out follows from it.
+        /// The position of a walk: what lies further out follows from it.
         struct Place {
             std::uintptr_t evaluation = 0;  ///< of 3.12 and older: what the evaluation has on the stack
             std::uintptr_t mark = 0;        ///< an address in the evaluation's native frame; 0: there are no more
@@ -74,7 +74,7 @@ class PythonFrames {
         /// isn't told, behind the last; or something is wrong.
         enum class Step : std::uint8_t { none, frame, last };
         Step next(SampledFrame& out, Seen& seen);
-        /// The same without looking at the frame's code.
+        /// A step like the one above, without looking at the frame's code.
         Step skip();
         /// Gives the frames of such an evaluation to `add`.
         template <class Add>

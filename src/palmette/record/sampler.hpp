@@ -26,9 +26,9 @@ void size_sampling(trace::SamplingHeader& header);
 /// Begins to sample all threads of this process, those to come too, into the section. Where that can't be, a line says
 /// why. Once.
 void start_sampling(trace::SectionHeader& section);
-/// Of a thread that begins: samples are taken of it as soon as they are of any. Not to be called from a handler.
+/// Begins to sample the calling thread, as soon as samples are taken of any. Not to be called from a handler.
 void sample_this_thread();
-/// In MPI_Finalize: no more samples.
+/// Ends all sampling, in MPI_Finalize.
 void stop_sampling();
 
 /// Whether calls are asked for Python's frames: there are samples, and an interpreter that is known.

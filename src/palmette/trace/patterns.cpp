@@ -40,7 +40,7 @@ class Chained {
         std::int32_t thread = -1;
         std::uint32_t wait = 0;
     };
-    /// Of a wait. `depth`: of messages that were waited for one behind the other; 0: not known yet.
+    /// State of a wait. `depth`: number of messages that were waited for one behind the other; 0: not known yet.
     struct State {
         std::uint16_t depth = 0;
         bool by_message = false, is_passed_on = false;

@@ -15,7 +15,7 @@ class SectionContexts {
     explicit SectionContexts(const SectionReader& section);
 
     std::uint32_t size() const { return count_; }
-    /// Of 1 to size() - 1. A caller's is made before those of what it calls.
+    /// The context of a number, 1 to size() - 1. A caller's is made before those of what it calls.
     const ContextNode& at(std::uint32_t number) const {
         const ContextNode& one = contexts_[number];
         if (one.parent >= number || one.kind > ContextKind::lost)

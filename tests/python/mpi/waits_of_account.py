@@ -28,7 +28,7 @@ SCANS = {"scan", "exscan"}
 EAGER_BYTES = 1024
 """Shorter sends don't wait for their receives, but synchronous ones."""
 ROUNDED_NS = 2_000
-"""By how much times may differ that are kept in seconds."""
+"""Nanoseconds by which times may differ that are kept in seconds."""
 ALL = 10_000_000
 COLUMNS = (("begin_ns", "i8"), ("waiting_ns", "i8"), ("process", "i4"), ("waits_for", "i4"), ("function", "i4"))
 TESTS = re.compile(r"MPI_(Test|Request_get_status|Request_free)")
@@ -61,7 +61,7 @@ class Waited(NamedTuple):
 
 
 class Waits:
-    """Of all calls of a recorded job."""
+    """Waits of all calls of a recorded job, as its programs' accounts have them."""
 
     def __init__(self, compared: Compared) -> None:
         self._accounts = compared.accounts
@@ -76,9 +76,9 @@ class Waits:
                 self._begin[where] = found.begin_real_ns
                 self._end[where] = found.begin_real_ns + round(found.seconds * 1e9)
         self._parts: dict[Where, list[Part]] = defaultdict(list)
-        """By the call that completes them."""
+        """Parts of collectives and ends of messages, by the call that completes them."""
         self._instances: dict[tuple[int, int, int], list[Part]] = defaultdict(list)
-        """By communicator, number, and which start of a persistent one."""
+        """Parts of each collective, by communicator, number, and start of a persistent one."""
         self._key: dict[int, tuple[int, int, int]] = {}
         self._sends: dict[int, Part] = {}
         self._receives: dict[int, Part] = {}

@@ -5,9 +5,9 @@
 
 namespace palmette::runtime {
 
-/// Of the call that this thread is in: the innermost line of Python outside of mpi4py where an interpreter runs it,
-/// else the innermost return address outside of palmette and the MPI, as module and offset. Takes the interpreter's
-/// lock. Microseconds.
+/// The place of the call that this thread is in: the innermost line of Python outside of mpi4py where an interpreter
+/// runs it, else the innermost return address outside of palmette and the MPI, as module and offset. Takes the
+/// interpreter's lock. Microseconds.
 std::string place_of_call();
 
 /// What `place_of_call` has returned, on this or another rank, in words: "solver.c:12", "step.py:7 (advance)"; without

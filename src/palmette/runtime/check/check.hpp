@@ -18,7 +18,7 @@ namespace palmette::runtime {
 /// collective, that is a mismatch of order. Two messages a rank, serialised at rank 0: for debugging, not for speed.
 int check_call(const CheckedCall& mine, MPI_Comm comm, MPI_Comm shadow_comm);
 
-/// The same of a nonblocking call: waits for the others for a bounded time only. An error that is found later is raised
+/// Checks a nonblocking call: waits for the others for a bounded time only. An error that is found later is raised
 /// on each rank when it hears of it.
 int check_started(const CheckedCall& mine, MPI_Comm comm, MPI_Comm shadow_comm);
 

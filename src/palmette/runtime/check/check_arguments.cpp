@@ -82,7 +82,7 @@ class Facts {
         return out;
     }
 
-    /// Of a side that other ranks' sides must fit, where this rank's counts.
+    /// Notes the elements of a side that other ranks' sides must fit, where this rank's counts.
     Facts& elements(const Side& side) {
         if (side.form != Side::Form::typed) out_.elements = elements_of(side.type);
         return *this;

@@ -18,7 +18,7 @@ using topology::Rank;
 
 constexpr const char* resource_key = "mpi_hw_resource_type";
 
-/// Of what all ranks must pass alike; the lowest bit isn't compared (all_same).
+/// Hash of what all ranks must pass alike; the lowest bit isn't compared (all_same).
 std::uint64_t hash_of(std::string_view level, bool leaders) {
     return (std::hash<std::string_view>{}(level) * 31 + (leaders ? 1 : 0)) << 1;
 }
