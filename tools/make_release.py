@@ -1,8 +1,9 @@
 """Collect a release in dist/, beside the source distribution and wheels that `make wheel` has put there.
 
-Usage: make_release.py [FOLDER]      default: dist
+Usage: make_release.py [FOLDER]             default: dist
+       make_release.py --results FILE       the archive of results alone
 
-Adds the documentation's site, the pages of results, the notes, an SBOM (SPDX 2.3, by file) and SHA256SUMS. Archives of
+Adds the documentation's site, the pages of results with all raw samples that the history has, the notes, an SBOM (SPDX 2.3, by file) and SHA256SUMS. Archives of
 one commit are the same to the byte whenever they are made: files in order, with the commit's time and nobody's name.
 What differs from the commit, and a version that files don't agree on, is an error.
 """
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -35,27 +36,52 @@ class ReleaseError(Exception):
     """What keeps this tree from being released, in one line."""
 
 
+def git(*words: str, root: Path = ROOT) -> bytes:
+    """Return what git prints. Raises ReleaseError."""
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, check=False)
+    if done.returncode != 0:
+        why = done.stderr.decode(errors="replace").strip()
+        raise ReleaseError(f"git {words[0]}: {why}; a release is made in a clone of the repository")
+    return done.stdout
+
+
 def commit_time() -> int:
     """Return when the commit was made, seconds since the epoch. Raises ReleaseError where files differ from it."""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ReleaseError(f"git {words[0]}: {done.stderr.strip()}; a release is made in a clone of the repository")
-        return done.stdout
-
-    if changed := git("status", "--porcelain", "--untracked-files=no").splitlines():
+    if changed := git("status", "--porcelain", "--untracked-files=no").decode().splitlines():
         raise ReleaseError(f"{changed[0][3:]}: differs from the commit, as do {len(changed) - 1} others; commit first")
     return int(git("log", "-1", "--format=%ct"))
 
 
-def archive(folder: Path, name: str, when: int) -> bytes:
-    """Return a .tar.gz of the files of `folder`, below a folder `name`."""
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return the files of `folder` by their names below it."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def files_ever_in(folder: Path, root: Path = ROOT) -> dict[str, bytes]:
+    """Return also the files of `folder` that were removed, as they were last: superseded pages, raw samples.
+
+    Raises ReleaseError where the clone is shallow.
+    """
+    if git("rev-parse", "--is-shallow-repository", root=root).strip() == b"true":
+        raise ReleaseError("this clone has no history, where raw samples are; git fetch --unshallow first")
+    below = folder.relative_to(root).as_posix()
+    options = ("--no-renames", "--diff-filter=D", "--name-only", "-z", "--format=%x01%H")
+    commits = git("log", *options, "--", below, root=root).decode().split("\x01")[1:]
+    found = files_of(folder)
+    for entry in commits:  # the newest first
+        commit, *names = entry.replace("\n", "\0").split("\0")
+        for name in filter(None, names):
+            found.setdefault(name.removeprefix(f"{below}/"), git("show", f"{commit}^:{name}", root=root))
+    return found
+
+
+def archive(files: Mapping[str, bytes], name: str, when: int) -> bytes:
+    """Return a .tar.gz of `files`, below a folder `name`."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
-            data = path.read_bytes()
-            entry = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
+        for file, data in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{name}/{file}")
             entry.size, entry.mtime, entry.mode = len(data), when, 0o644
             tar.addfile(entry, io.BytesIO(data))
     return gzip.compress(packed.getvalue(), mtime=when)
@@ -153,8 +179,8 @@ def collect(folder: Path, when: int, site: Path = SITE, results: Path = RESULTS)
         raise ReleaseError(f"{site}: the documentation's site isn't there; make docs first")
     name = f"palmette-{version}"
     written = {
-        f"{name}-docs.tar.gz": archive(site, f"{name}-docs", when),
-        f"{name}-results.tar.gz": archive(results, f"{name}-results", when),
+        f"{name}-docs.tar.gz": archive(files_of(site), f"{name}-docs", when),
+        f"{name}-results.tar.gz": archive(files_ever_in(results), f"{name}-results", when),
         f"{name}-notes.md": notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version).encode(),
         f"{name}.spdx.json": (json.dumps(sbom(version, packages, when), indent=1) + "\n").encode(),
     }
@@ -168,12 +194,17 @@ def collect(folder: Path, when: int, site: Path = SITE, results: Path = RESULTS)
 
 def main(arguments: list[str]) -> int:
     """Collect a release and list it."""
-    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
+    alone = arguments[:1] == ["--results"]
+    if len(arguments) != 2 if alone else len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(arguments[0]) if arguments else ROOT / "dist"
     try:
-        files = collect(folder, commit_time())
+        if alone:
+            files = [Path(arguments[1])]
+            files[0].write_bytes(archive(files_ever_in(RESULTS), "palmette-results", commit_time()))
+        else:
+            files = collect(folder, commit_time())
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -174,6 +175,25 @@ def test_archives_made_again_are_the_same(maker: ModuleType, packages: Path) -> 
     first = once()
     (packages.parent / "site" / "index.html").touch()
     assert once() == first
+
+
+def test_the_archive_of_results_has_what_left_the_tree(maker: ModuleType, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    pages = tmp_path / "docs" / "results"
+    (pages / "one").mkdir(parents=True)
+    (pages / "one.md").write_text("page")
+    (pages / "one" / "samples of today.json").write_text("[1]")
+    git("add", "-A")
+    git("commit", "-qm", "a page with samples")
+    (pages / "one" / "samples of today.json").write_text("[2]")
+    git("commit", "-qam", "samples again")
+    git("rm", "-q", "docs/results/one/samples of today.json")
+    git("commit", "-qm", "samples are in the archive")
+    assert maker.files_ever_in(pages, tmp_path) == {"one.md": b"page", "one/samples of today.json": b"[2]"}
 
 
 def test_what_is_missing_for_a_release_is_told(maker: ModuleType, packages: Path) -> None:

@@ -20,6 +20,7 @@ from .test_fortran import environment as debian_environment
 pytestmark = pytest.mark.mpi
 
 RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
+YIELD_SLEEPS = RUNNER.with_name("yield_sleeps.c")
 SUITES = ROOT / ".venv" / "mpi4py"
 DEBIAN_PYTHON = Path("/usr/bin/python3")
 NAMES = ("mpich", "openmpi", "impi")
@@ -104,6 +105,15 @@ def outcomes(
     return {file.name: sorted(file.read_text(encoding="utf-8").splitlines()) for file in folder.iterdir()}
 
 
+@pytest.fixture
+def yield_sleeps(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ranks outnumber processors: minutes instead of half an hour."""
+    if ranks > (os.cpu_count() or 1):
+        library = tmp_path / "yield_sleeps.so"
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(YIELD_SLEEPS)], check=True)
+        monkeypatch.setenv("LD_PRELOAD", str(library))
+
+
 @pytest.fixture(autouse=True)
 def no_jobs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPI4PY_TEST_SPAWN", "0")
@@ -130,6 +140,7 @@ WAYS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("yield_sleeps")
 @pytest.mark.parametrize("ranks", HOSTS)
 @pytest.mark.parametrize("name", [*NAMES, "debian"])
 def test_each_test_ends_as_it_does_alone(
