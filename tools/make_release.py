@@ -76,6 +76,12 @@ def files_ever_in(folder: Path, root: Path = ROOT) -> dict[str, bytes]:
     return found
 
 
+def results_ever(results: Path = RESULTS, root: Path = ROOT) -> dict[str, bytes]:
+    """Return the files of the archive of results: pages, samples, and in `studies` the studies that made them."""
+    studies = files_ever_in(root / "studies", root)
+    return files_ever_in(results, root) | {f"studies/{name}": data for name, data in studies.items()}
+
+
 def archive(files: Mapping[str, bytes], name: str, when: int) -> bytes:
     """Return a .tar.gz of `files`, below a folder `name`."""
     packed = io.BytesIO()
@@ -180,7 +186,7 @@ def collect(folder: Path, when: int, site: Path = SITE, results: Path = RESULTS)
     name = f"palmette-{version}"
     written = {
         f"{name}-docs.tar.gz": archive(files_of(site), f"{name}-docs", when),
-        f"{name}-results.tar.gz": archive(files_ever_in(results), f"{name}-results", when),
+        f"{name}-results.tar.gz": archive(results_ever(results), f"{name}-results", when),
         f"{name}-notes.md": notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version).encode(),
         f"{name}.spdx.json": (json.dumps(sbom(version, packages, when), indent=1) + "\n").encode(),
     }
@@ -202,7 +208,7 @@ def main(arguments: list[str]) -> int:
     try:
         if alone:
             files = [Path(arguments[1])]
-            files[0].write_bytes(archive(files_ever_in(RESULTS), "palmette-results", commit_time()))
+            files[0].write_bytes(archive(results_ever(), "palmette-results", commit_time()))
         else:
             files = collect(folder, commit_time())
     except ReleaseError as error:
