@@ -28,11 +28,12 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--variation", is_flag=True, help="How run times vary, and how much of it placement explains.")
 @click.option("--gate", is_flag=True, help="Exit with 1 if RUN, or the last, is slower than those before.")
 @click.option("--slower-since", metavar="DATE", help="What got slower: 2026-11-01.")
+@click.option("--jobs", metavar="LOG", help="Which jobs were served, by a PALMETTE_JOBLOG; - is standard input.")
 @click.option("--archive", type=_file, default=DEFAULT, show_default=True, help="Where runs are.")
 @json_option
 def command(
     names: tuple[str, ...], add: tuple[Path, ...], tags: tuple[str, ...], archive: Path, as_json: bool,
-    program: str | None, **asked: Any,
+    program: str | None, jobs: str | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Keep recordings' sums in one file, and ask what many runs say together.
 
@@ -44,8 +45,9 @@ def command(
     from palmette.runs.schema import ArchiveError
 
     questions = [name for name in QUESTIONS if asked[name]]
-    if len(questions) + bool(add) > 1:
-        words = " and ".join(f"--{name.replace('_', '-')}" for name in ["add"] * bool(add) + questions)
+    if len(questions) + bool(add) + bool(jobs) > 1:
+        given = ["add"] * bool(add) + ["jobs"] * bool(jobs) + questions
+        words = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise CliError(f"{words}: one at a time")
     if tags and not add:
         raise CliError("--tag keeps a fact of a run that --add adds: palmette runs --add RECORDING --tag KEY=VALUE")
@@ -53,7 +55,12 @@ def command(
         raise CliError(f"--add {add[0]} {names[0]}: give each recording its own --add")
     if len(names) > 2 or (questions and len(names) > (questions == ["gate"])):
         raise CliError(f"{' '.join(names)}: too many runs; one is shown or passes the gate, two are compared")
+    if jobs and names:
+        raise CliError(f"--jobs {jobs} {names[0]}: a log of jobs has no runs; give --program NAME for some of them")
     try:
+        if jobs:
+            _put(_of_jobs(jobs, program, as_json=as_json))
+            return
         with open_archive(archive, create=bool(add)) as opened:
             if add:
                 _add(opened, add, _tags(tags), as_json=as_json)
@@ -86,6 +93,14 @@ def _add(opened: Archive, folders: tuple[Path, ...], tags: dict[str, str], *, as
             click.echo(f"{folder}: " + (f"run {number}" if number else f"{opened.path} has it already"))
     if as_json:
         emit_json({"added": added})
+
+
+def _of_jobs(log: str, program: str | None, *, as_json: bool) -> dict[str, Any] | list[str]:
+    from palmette.runs import joblog
+
+    lines = click.get_text_stream("stdin", errors="replace") if log == "-" else joblog.lines_of(Path(log))
+    found = joblog.jobs_of(lines, "standard input" if log == "-" else log, program)
+    return found.to_json() if as_json else joblog.text_of(found)
 
 
 def _show(opened: Archive, names: tuple[str, ...], program: str | None, *, as_json: bool) -> None:
