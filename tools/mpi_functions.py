@@ -14,6 +14,8 @@ MOVES = ("message", "lasting", "receive", "awaiting", "matched", *COLLECTIVE[:-1
 """Kinds of functions that move data."""
 OTHER = ("probe", "completes", "tests", "asks", "starts", "cancels", "frees", "begins", "ends", "aborts")
 KINDS = (*MOVES, "nothing", *OTHER)
+TELLS = "tells"
+"""The kind of lines that stand for names, or their beginnings, and have no row."""
 WAITS = {
     "barrier": "barrier", "all-to-all": "all_to_all", "one-to-all": "one_to_all", "all-to-one": "all_to_one",
     "scan": "scan",
@@ -96,16 +98,24 @@ def forms_of(kind: str, name: str, mark: str) -> list[Function]:
     ]
 
 
+def read_telling(path: Path) -> list[str]:
+    """Return the names, or with * their beginnings, of the functions that only tell something."""
+    lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
+    return sorted(words[1] for words in lines if words[:1] == [TELLS])
+
+
 def read_functions(path: Path) -> dict[str, Function]:
-    """Return all functions of the table by name. Raises ValueError with the line that can't be meant."""
+    """Return all other functions of the table by name. Raises ValueError with the line that can't be meant."""
     found: dict[str, Function] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = line.split("#")[0].split()
         if not words:
             continue
         kind, name, mark, *more = [*words, "", ""][: max(3, len(words))]
-        if kind not in KINDS or not name or more:
-            raise ValueError(f"{path}:{number}: '{line}' is not one of {', '.join(KINDS)} with an MPI_NAME")
+        if kind not in (*KINDS, TELLS) or not name or more:
+            raise ValueError(f"{path}:{number}: '{line}' is not one of {', '.join(KINDS)}, {TELLS} with an MPI_NAME")
+        if kind == TELLS:
+            continue
         needs = () if kind == "neighbours" else tuple(WAITS) if kind in COLLECTIVE else MARKS.get(kind, ())
         if (mark and mark not in needs) or (kind in COLLECTIVE and needs and not mark):
             raise ValueError(f"{path}:{number}: '{line}' needs one of {', '.join(needs) or 'no words'} at its end")
@@ -121,8 +131,8 @@ def read_functions(path: Path) -> dict[str, Function]:
     return found
 
 
-def header(functions: dict[str, Function]) -> str:
-    """Return the rows of palmette::trace's table, sorted by name."""
+def header(functions: dict[str, Function], telling: list[str]) -> str:
+    """Return the rows of palmette::trace's table, sorted by name, and names and beginnings of functions that tell."""
 
     def flag(value: bool) -> str:
         return "true" if value else "false"
@@ -137,6 +147,8 @@ def header(functions: dict[str, Function]) -> str:
 // Made by tools/mpi_functions.py from src/palmette/mpi/functions.txt: change that file.
 inline constexpr std::array<Function, {len(functions)}> rows{{{{
 {rows}}}}};
+inline constexpr std::array<std::string_view, {len(telling)}> telling{{{{
+{"".join(f'    "{name}",{chr(10)}' for name in telling)}}}}};
 """
 
 
@@ -144,7 +156,8 @@ def main(arguments: list[str]) -> int:
     """Write the header."""
     target = Path(arguments[1])
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(header(read_functions(Path(arguments[0]))), encoding="utf-8")
+    table = Path(arguments[0])
+    target.write_text(header(read_functions(table), read_telling(table)), encoding="utf-8")
     return 0
 
 

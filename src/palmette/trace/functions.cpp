@@ -25,4 +25,10 @@ const Function& function_of(std::string_view name) {
     return found != rows.end() && found->name == name ? *found : unknown;
 }
 
+bool only_tells(std::string_view name) {
+    return std::ranges::any_of(telling, [&](std::string_view one) {
+        return one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one;
+    });
+}
+
 }  // namespace palmette::trace

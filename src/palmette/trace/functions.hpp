@@ -42,6 +42,9 @@ struct Function {
 std::span<const Function> functions();
 /// One that isn't in the table does nothing of all this. Cost: O(log functions).
 const Function& function_of(std::string_view name);
+/// Whether a function only tells something, or makes something that nobody else has to do with: what is before and
+/// behind such a call is one computation. Cost: O(such functions).
+bool only_tells(std::string_view name);
 inline Kind kind_of(std::string_view name) { return function_of(name).kind; }
 
 }  // namespace palmette::trace

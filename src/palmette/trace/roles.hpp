@@ -16,26 +16,13 @@ namespace palmette::trace {
 /// Seconds; times in traces are whole ones.
 inline constexpr double ns = 1e-9;
 
-/// Whether a function only tells something, or makes something that nobody else has to do with: what is before and
-/// behind such a call is one computation.
-inline bool is_query(const std::string& function) {
-    for (const char* const begin :
-         {"MPI_Comm_rank",    "MPI_Comm_size",      "MPI_Comm_test_inter", "MPI_Comm_remote_", "MPI_Comm_get_",
-          "MPI_Comm_compare", "MPI_Type_",          "MPI_Group_",          "MPI_Get_",         "MPI_Initialized",
-          "MPI_Finalized",    "MPI_Is_thread_main", "MPI_Query_thread",    "MPI_Wti",          "MPI_Status_",
-          "MPI_Op_",          "MPI_Error_",         "MPI_Errhandler_",     "MPI_Info_",        "MPI_Topo_test",
-          "MPI_Cart_coords",  "MPI_Cart_rank",      "MPI_Cart_get",        "MPI_Cart_shift",   "MPI_Cartdim_get"})
-        if (function.starts_with(begin)) return true;
-    return false;
-}
-
 /// Of the events of one trace, which must be asked about thread by thread, each thread's in its order.
 class Roles {
   public:
     explicit Roles(const Trace& trace) : trace_(trace) {
         for (const std::string& name : trace.functions) {
             traits_.push_back(&function_of(name));
-            queries_.push_back(is_query(name));
+            queries_.push_back(only_tells(name));
         }
     }
 
