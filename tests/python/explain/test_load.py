@@ -106,8 +106,11 @@ def test_allreduces_beside_traffic_cross_as_often_as_is_best_for_the_mpi(
     "call", ["bcast 16K", "bcast 64K", "reduce 64K", "allreduce 16K", "allreduce 64K", "allgather 1K"]
 )
 @pytest.mark.parametrize(
-    ("leaves", "hosts", "load"), [(1, 8, 0.5), (5, 2, 0.5), (2, 4, 0.29), (2, 40, 0.5)], ids=["one", "five", "idle",
-     "many"]
+    ("leaves", "hosts", "load"),
+    [
+        pytest.param(1, 8, 0.5, id="one"), pytest.param(5, 2, 0.5, id="five"), pytest.param(2, 4, 0.29, id="idle"),
+        pytest.param(2, 40, 0.5, id="many", marks=pytest.mark.long),
+    ],
 )  # fmt: skip
 def test_the_rows_for_busy_links_keep_to_what_was_measured(
     palmette: Call, tmp_path: Path, call: str, leaves: int, hosts: int, load: float

@@ -129,7 +129,8 @@ def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...],
     [
         ("block", "ring", 1_000),
         ("random:1", "ring", 1_000),
-        ("random:1", "ring:nested=no,order=rank", 40_000_000),  # every message shares links with a hundred others
+        # Every message shares links with a hundred others.
+        pytest.param("random:1", "ring:nested=no,order=rank", 40_000_000, marks=pytest.mark.long),
     ],
 )
 def test_a_ring_of_1024_ranks_is_played(placement: str, algorithm: str, most_work: int) -> None:

@@ -9,9 +9,7 @@ import pytest
 
 from palmette_lab.simulate import cluster, job, limits, parameters, run
 
-pytestmark = pytest.mark.slow
-LONG = pytest.mark.long
-"""Of a thousand ranks two small ones are in `make test`: the others take half a minute each."""
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 Took = Callable[..., dict[int, float]]
 VALUES = parameters.read()
 TEST_BED = "gather-paper"
@@ -40,8 +38,8 @@ def against(
         ("bcast", (8, 512, 4096), 0.55),
         ("reduce", (8, 512, 4096), 0.75),
         ("allreduce", (8, 512, 4096), 0.6),
-        pytest.param("allgather", (8, 64), 0.4, marks=LONG),
-        pytest.param("alltoall", (8,), 0.4, marks=LONG),
+        ("allgather", (8, 64), 0.4),
+        ("alltoall", (8,), 0.4),
     ],
 )
 def test_scattered_ranks_of_the_test_bed_are_far_ahead_or_near_the_bound(
@@ -72,13 +70,13 @@ def test_ranks_in_order_on_the_test_bed_are_served_no_slower(collective: str, to
 @pytest.mark.parametrize(
     ("collective", "rivals", "at_most"),
     [
-        pytest.param("gather", ("mpich",), {8: 0.6, 1024: 0.9, 16_384: 0.95}, marks=LONG),
-        pytest.param("scatter", ("ompi",), {8: 0.5, 1024: 1.05, 16_384: 1.05}, marks=LONG),
-        pytest.param("bcast", ("binomial_tree",), {8: 0.35, 1024: 0.4, 16_384: 0.15}, marks=LONG),
-        pytest.param("reduce", ("ompi",), {8: 0.3, 512: 0.42, 4096: 0.22}, marks=LONG),
+        ("gather", ("mpich",), {8: 0.6, 1024: 0.9, 16_384: 0.95}),
+        ("scatter", ("ompi",), {8: 0.5, 1024: 1.05, 16_384: 1.05}),
+        ("bcast", ("binomial_tree",), {8: 0.35, 1024: 0.4, 16_384: 0.15}),
+        ("reduce", ("ompi",), {8: 0.3, 512: 0.42, 4096: 0.22}),
         # Longer vectors in slices take minutes.
-        pytest.param("allreduce", ("rdb",), {8: 0.4, 1024: 0.2}, marks=LONG),
-        pytest.param("allgather", ("rdb",), {8: 0.3}, marks=LONG),
+        ("allreduce", ("rdb",), {8: 0.4, 1024: 0.2}),
+        ("allgather", ("rdb",), {8: 0.3}),
     ],
 )
 def test_a_thousand_scattered_ranks_are_served_no_slower_than_by_a_rival_that_is_cheap_to_simulate(

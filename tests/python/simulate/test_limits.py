@@ -27,7 +27,10 @@ def on(spec: str = SMALL, placement: str = "block") -> job.Job:
     return job.make_job(cluster.prepared(cluster.from_spec(spec), VALUES), placement, None)
 
 
-@pytest.mark.parametrize("collective", FORCED)
+@pytest.mark.parametrize(
+    "collective",
+    [one if one in ("bcast", "allgather") else pytest.param(one, marks=pytest.mark.long) for one in FORCED],
+)
 def test_no_time_of_any_algorithm_or_rival_is_below_the_bound(collective: str, smpirun: str) -> None:
     for placement in ("block", "random:1"):
         seats = on(SMALL, placement)

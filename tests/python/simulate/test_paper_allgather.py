@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 Took = Callable[..., dict[int, float]]
 SIZES = (64, 512, 4096, 32_768)
 PAPER = "multi-leader-8"

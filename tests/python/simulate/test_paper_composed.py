@@ -14,7 +14,7 @@ import pytest
 from palmette import _core
 from palmette_lab.simulate import cluster, job, parameters, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 Took = Callable[..., dict[int, float]]
 FOUR_ADAPTERS = "8leaf@4GB/s~10us:4node@1GB/s~10us:1core"
 """A simulated host has one link: the nodes with several adapters are switches here, their ranks hosts with an adapter

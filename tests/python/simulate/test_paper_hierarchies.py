@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 Took = Callable[..., dict[int, float]]
 
 

@@ -22,7 +22,7 @@ VALUES = parameters.read()
 RIVALS = ("mpich", "ompi")
 BED = "gather-paper"
 SIZES = (64, 1024, 8192)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 Took = Callable[..., dict[int, float]]
 
 

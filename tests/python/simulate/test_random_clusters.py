@@ -31,7 +31,10 @@ def test_fat_nodes_are_drawn_as_asked(drawing: ModuleType) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall"])
+@pytest.mark.parametrize(
+    "collective",
+    ["reduce", *(pytest.param(one, marks=pytest.mark.long) for one in ("bcast", "allreduce", "allgather", "alltoall"))],
+)
 def test_few_cells_are_slower_than_the_best_rivals(collective: str, drawing: ModuleType, smpirun: str) -> None:
     options = SimpleNamespace(
         rivals="ompi,mpich,mvapich2,impi", cpu_limit=60, parallel=1, keep=None, env=[], parameters=None

@@ -27,6 +27,8 @@ RESULTS = ROOT / "docs" / "results"
 TEST_BED = "2026-11-26-simulated-test-bed"
 CLOS = "2026-11-26-simulated-clos"
 PAGES = sorted(page.stem for page in RESULTS.glob("*-simulated-*.md") if "placements" not in page.stem)
+FEW = ((TEST_BED, "block", "gather"), (TEST_BED, "cyclic", "bcast"), (TEST_BED, "block", "reduce"))
+"""Pages, placements and collectives of what is simulated in `make test`."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CELL = re.compile(r"~?([\d.]+) (us|ms|s) / (?:([\d.]+) (\w+)|-) / (?:([\d.]+)x|-)")
 _COUNTS = re.compile(
@@ -179,7 +181,10 @@ def cheap() -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "placement", "collective", "sizes"), list(cheap()))
+@pytest.mark.parametrize(
+    ("name", "placement", "collective", "sizes"),
+    [one if one[:3] in FEW else pytest.param(*one, marks=pytest.mark.long) for one in cheap()],
+)
 def test_palmette_takes_what_the_page_says(
     name: str, placement: str, collective: str, sizes: tuple[int, ...], took: Took
 ) -> None:

@@ -9,7 +9,7 @@ from palmette_lab.simulate.compare import Asked, compare
 from palmette_lab.simulate.job import make_job
 from palmette_lab.simulate.run import SELECTORS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 VALUES = parameters.read()
 COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce")
 
