@@ -86,7 +86,7 @@ def test_the_program_knows_the_collectives_that_settings_know(mpich: Installatio
     assert tuple(local(mpich, 1, "--list").stdout.split()) == COLLECTIVES
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("clock", ["shared", "barrier"])
 def test_every_collective_gives_right_results_under_the_mpi_itself(mpich: Installation, ranks: int, clock: str) -> None:
     settings = quick(

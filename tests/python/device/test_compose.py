@@ -55,8 +55,14 @@ FACTORINGS = (
 )
 
 
-@pytest.mark.parametrize("name", MPIS)
-@pytest.mark.parametrize("kinds", ["d", "dh", "xhdm", "p"])
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        pytest.param(name, kinds, marks=[pytest.mark.long] * (column % len(MPIS) != row))
+        for row, name in enumerate(MPIS)
+        for column, kinds in enumerate(("d", "dh", "xhdm", "p"))
+    ],
+)
 def test_results_are_right_wherever_each_ranks_buffers_lie(
     mpi_called: Callable[[str], Mpi],  # noqa: F811
     name: str,

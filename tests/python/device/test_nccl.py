@@ -134,7 +134,9 @@ FAULTS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=[pytest.mark.long] * (number % 2)) for number, fault in enumerate(FAULTS)]
+)
 def test_after_a_failure_all_repeat_the_call_the_usual_way(fault: str, mpi_called: Callable[[str], Mpi]) -> None:
     begin = time.monotonic()
     ran = run(mpi_called("mpich"), 3, 4, 6, 3, "d", nccl=FAULTS[fault], settings={"PALMETTE_FAKE_NCCL_TIMEOUT": "1"})

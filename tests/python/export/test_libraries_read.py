@@ -231,7 +231,10 @@ POLITE = {"mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE
 """Other tests run beside it: an MPI that polls without giving way takes a minute."""
 
 
-@pytest.mark.parametrize(("name", "form"), [("mpich", "mpich-tuning"), ("openmpi", "openmpi-han")])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [pytest.param("mpich", "mpich-tuning", marks=pytest.mark.long), ("openmpi", "openmpi-han")],
+)
 def test_all_collectives_stay_right_with_the_files(name: str, form: str, job: _core.Job, tmp_path: Path) -> None:
     environment = export(tmp_path, form, table_of(RULES_FOR_ALL), job)
     try:

@@ -63,7 +63,7 @@ def sent(lab: Lab, generations: int, algorithm: str) -> dict[str, int]:
     return {name: after[name][0] - before[name][0] for name in lab.hosts}
 
 
-@pytest.mark.parametrize(("nodes", "by_hosts"), [(4, 1.5), (8, 1.75)])
+@pytest.mark.parametrize(("nodes", "by_hosts"), [(4, 1.5), pytest.param(8, 1.75, marks=pytest.mark.long)])
 def test_an_adapter_sends_the_vector_once(nodes: int, by_hosts: float) -> None:
     with Lab.up(f"aggregator:{nodes}node@100Mbit/s:2core") as lab:
         for algorithm, times in (("in_network", 1.0), ("ring", by_hosts)):
@@ -94,7 +94,12 @@ def lose(fault: str, lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reasons"), [("kill", ("closed",)), ("stop", ("silent",)), ("cable", ("silent", "closed"))]
+    ("fault", "reasons"),
+    [
+        ("kill", ("closed",)),
+        pytest.param("stop", ("silent",), marks=pytest.mark.long),
+        pytest.param("cable", ("silent", "closed"), marks=pytest.mark.long),
+    ],
 )
 def test_a_lost_daemon_costs_neither_the_job_nor_a_bit(fault: str, reasons: tuple[str, ...], tmp_path: Path) -> None:
     report = tmp_path / "report.json"

@@ -110,8 +110,14 @@ def test_a_run_is_ended_at_its_time_limit_with_all_its_ranks(
     pytest.fail(f"nothing of what it said before its end: {done.stdout}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("mpi", NAMES)
+@pytest.mark.parametrize(
+    ("mpi", "number"),
+    [
+        pytest.param(mpi, number, marks=[pytest.mark.long] * (column != row))
+        for row, mpi in enumerate(NAMES)
+        for column, number in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+    ],
+)
 def test_nothing_of_a_run_survives_the_end_of_palmette_lab_run(
     lab: Lab, ranks_program: Program, mpi: str, number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -208,7 +208,14 @@ def test_a_later_operation_or_segment_fails(mpi_called: Called, daemon: Daemon, 
     assert_idle(daemon)
 
 
-@pytest.mark.parametrize(("fault", "at"), [("stall", [3]), ("stall", [OPERATION - 1]), ("stop", [3])])
+@pytest.mark.parametrize(
+    ("fault", "at"),
+    [
+        ("stall", [3]),
+        pytest.param("stall", [OPERATION - 1], marks=pytest.mark.long),
+        pytest.param("stop", [3], marks=pytest.mark.long),
+    ],
+)
 def test_a_daemon_that_falls_silent(
     mpi_called: Called, daemon: Daemon, folder: Path, fault: str, at: list[int]
 ) -> None:

@@ -85,7 +85,7 @@ def long(*values: str) -> Any:
 
 @pytest.mark.parametrize(
     "scenario",
-    ["uneven", long("line"), "faults", long("recursion"), "comparator", long("inlined"), long("dispatch"),
+    ["uneven", long("line"), long("faults"), long("recursion"), "comparator", long("inlined"), long("dispatch"),
      long("memory"), "kernel", "serial"],
 )  # fmt: skip
 def test_the_line_is_named_first(
