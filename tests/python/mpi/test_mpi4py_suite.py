@@ -112,6 +112,8 @@ def yield_sleeps(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         library = tmp_path / "yield_sleeps.so"
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(YIELD_SLEEPS)], check=True)
         monkeypatch.setenv("LD_PRELOAD", str(library))
+        for name in ("ENABLE_HEAVY_YIELD", "POLLS_BEFORE_YIELD"):  # else MPICH polls on
+            monkeypatch.setenv(f"MPIR_CVAR_{name}", "1")
 
 
 @pytest.fixture(autouse=True)
