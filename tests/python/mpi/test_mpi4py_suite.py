@@ -20,7 +20,7 @@ from .test_fortran import environment as debian_environment
 pytestmark = pytest.mark.mpi
 
 RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
-YIELD_SLEEPS = RUNNER.with_name("yield_sleeps.c")
+YIELD_SLEEPS = ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"
 SUITES = ROOT / ".venv" / "mpi4py"
 DEBIAN_PYTHON = Path("/usr/bin/python3")
 NAMES = ("mpich", "openmpi", "impi")
@@ -106,12 +106,10 @@ def outcomes(
 
 
 @pytest.fixture
-def yield_sleeps(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ranks outnumber processors: minutes instead of half an hour."""
+def yield_sleeps(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ranks outnumber processors, a rank that polls leaves its processor to others."""
     if ranks > (os.cpu_count() or 1):
-        library = tmp_path / "yield_sleeps.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(YIELD_SLEEPS)], check=True)
-        monkeypatch.setenv("LD_PRELOAD", str(library))
+        monkeypatch.setenv("LD_PRELOAD", str(YIELD_SLEEPS))
         for name in ("ENABLE_HEAVY_YIELD", "POLLS_BEFORE_YIELD"):  # else MPICH polls on
             monkeypatch.setenv(f"MPIR_CVAR_{name}", "1")
 
