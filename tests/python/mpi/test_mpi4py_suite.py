@@ -14,7 +14,7 @@ import pytest
 
 from palmette.run import prepare
 
-from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Mpi, _run
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, SOAK, Mpi, _run
 from .test_fortran import environment as debian_environment
 
 pytestmark = pytest.mark.mpi
@@ -141,7 +141,15 @@ WAYS: dict[str, dict[str, str]] = {
 
 @pytest.mark.long
 @pytest.mark.usefixtures("yield_sleeps")
-@pytest.mark.parametrize("ranks", HOSTS)
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        ranks
+        if ranks in (2, 3)
+        else pytest.param(ranks, marks=pytest.mark.skipif(SOAK < 2, reason="PALMETTE_TEST_SOAK=2"))
+        for ranks in HOSTS
+    ],
+)
 @pytest.mark.parametrize("name", [*NAMES, "debian"])
 def test_each_test_ends_as_it_does_alone(
     name: str, ranks: int, mpi_called: Callable[[str], Mpi], tmp_path: Path
