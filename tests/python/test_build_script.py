@@ -180,3 +180,28 @@ def test_libraries_of_an_mpi_that_has_gone_go_once_the_rest_is_there(small: Smal
     small.build()
     assert not (small.library.parent / "libpalmette_ompi.so").exists()
     assert all("libpalmette_ompi.so" in line for line in small.seen()[1:])
+
+
+def test_a_precompiled_header_is_of_the_text_that_stands_there(tmp_path: Path) -> None:
+    if shutil.which("ccache") is None or shutil.which("g++") is None:
+        pytest.skip("no ccache, or no g++: apt-get install ccache g++")
+    environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
+    header, all_headers, source = tmp_path / "one.hpp", tmp_path / "all.hpp", tmp_path / "use.cpp"
+    all_headers.write_text('#include "one.hpp"\n')
+
+    def build(comment: str, number: int) -> None:
+        header.write_text(f"// {comment}\n#pragma once\nstruct One {{}};\n")
+        source.write_text(f'#include "one.hpp"\nOne one_{number};\n')
+        precompiled = tmp_path / "all.hpp.gch"
+        precompiled.unlink(missing_ok=True)
+        for words in (
+            ("-x", "c++-header", "-o", precompiled, "-c", all_headers),
+            ("-include", all_headers, "-o", tmp_path / "use.o", "-c", source),
+        ):
+            flags = ("-fpch-preprocess", "-Winvalid-pch", "-MD", "-MF", tmp_path / "use.d", f"-I{tmp_path}")
+            command = [ROOT / "tools" / "launch", "g++", *flags, *words]
+            done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+    build("one comment", 1)
+    build("another one", 2)
