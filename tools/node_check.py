@@ -1,10 +1,10 @@
-"""Checks and measures palmette on a machine with a GPU. It needs Python 3.10 or newer there, and nothing else.
-Long because it is the one file that is carried there.
+"""Checks and measures palmette on a node of many cores, or with GPUs. It needs Python 3.10 or newer there, no network,
+and nothing else. Long because it is the one file that is carried there.
 
-Usage: gpu_check.py pack OUT.tar [--without-wheels]      on a machine with a built palmette (and a network, for mpi4py)
-       gpu_check.py run [OPTION]...                      in the unpacked folder, or in the repository
+Usage: node_check.py pack OUT.tar [--without-wheels]      on a machine with a built palmette (and a network, for mpi4py)
+       node_check.py run [OPTION]...                      in the unpacked folder, or in the repository
          --minutes M     time for all steps, 10
-         --output DIR    results.json and results.md, gpu-check
+         --output DIR    results.json and results.md, node-check
          --steps A,B     these steps only: machine ipc costs kernels collectives crossover arrays nccl one-node
          --ranks N,N     of the collectives, 2,4,8,16
          --fake          on the test driver of tests/fakes, without a GPU
@@ -105,9 +105,9 @@ def pack(out: Path, *, wheels: bool) -> None:
     with tarfile.open(out, "w:gz", compresslevel=6) as archive:
 
         def add(path: Path, name: str) -> None:
-            archive.add(path, f"gpu-check/{name}", recursive=False)
+            archive.add(path, f"node-check/{name}", recursive=False)
 
-        add(HERE / "gpu_check.py", "gpu_check.py")
+        add(HERE / "node_check.py", "node_check.py")
         for folder, name in ((have.package, "palmette"), (have.fakes, "fakes")):
             for path in _wanted(folder):
                 add(path, f"{name}/{path.relative_to(folder)}")
@@ -115,7 +115,7 @@ def pack(out: Path, *, wheels: bool) -> None:
             for path in _wanted(have.mpis / mpi):
                 add(path, f"mpi/{mpi}/{path.relative_to(have.mpis / mpi)}")
         for name, data in _extras(root, wheels=wheels):
-            entry = tarfile.TarInfo(f"gpu-check/{name}")
+            entry = tarfile.TarInfo(f"node-check/{name}")
             entry.size = len(data)
             entry.mode = 0o644
             archive.addfile(entry, io.BytesIO(data))
@@ -332,8 +332,11 @@ def collbench(
     limit_s: float,
     preload: bool = True,
     settings: dict[str, str] | None = None,
+    partial: bool = False,
 ) -> tuple[list[Found], Found | None]:
-    """Run the benchmark; return its events, and palmette's report. Raises CannotError where it failed."""
+    """Run the benchmark; return its events, and palmette's report. Raises CannotError where it failed; with `partial`
+    only if there is no cell: what failed is then the last event, `problem`.
+    """
     output, report = context.file(".jsonl"), context.file(".json")
     wait = "sleep" if context.crowded(ranks) else "spin"
     words = [str(context.files.program(mpi)), "--wait", wait, *arguments, "--output", str(output)]
@@ -343,7 +346,9 @@ def collbench(
     if done.status not in (0, 1) or not events or events[-1].get("event") != "end":
         cells = [event for event in events if event["event"] == "cell"]
         last = f" after {cells[-1]['collective']} of {cells[-1]['size_bytes']} B" if cells else ""
-        raise CannotError(f"{done.why()}{last}")
+        if not (partial and cells):
+            raise CannotError(f"{done.why()}{last}")
+        events.append({"event": "problem", "text": f"{done.why()}{last}"})
     return events, json.loads("".join(_lines(report))) if report.is_file() else None
 
 
@@ -632,35 +637,41 @@ def step_nccl(context: Context) -> Found:
 
 
 def step_one_node(context: Context) -> Found:
-    """Collectives on host memory where there are many cores: time alone by time with palmette, geometric means."""
-    counts = [ranks for ranks in (2, 4, 8, 16) if ranks <= context.cores]
-    if len(counts) < 2 and not context.short:
-        raise CannotError(f"{context.cores} cores are too few")
-    found: Found = {"rows": []}
+    """Collectives on host memory, with 2, 4, 8 ... ranks up to the cores: results, and times alone and with palmette.
+
+    The medians of each cell are kept with the number of pairs. Jobs share the time that is left; those with most ranks
+    come first, for few ranks have been measured elsewhere.
+    """
+    counts = [1 << exponent for exponent in range(1, 9) if 1 << exponent <= context.cores]
+    counts += [context.cores] * (context.cores > 2 and context.cores not in counts)
     sizes = "64,65536" if context.short else "8,64,512,4096,32768,262144,1048576,4194304"
     seconds = "0.01" if context.short else "0.1"
     names = "allreduce,bcast" if context.short else ",".join(n for n in _names(context) if n[0] != "i")
-    for ranks in counts or [2]:
-        for mpi in list(MPIS)[: 1 if context.short else 2]:
-            row: Found = {"mpi": mpi, "ranks": ranks}
-            try:
-                events, _ = collbench(
-                    context,
-                    mpi,
-                    ranks,
-                    ["--collectives", names, "--sizes", sizes, "--seconds", seconds, "--limit", "1"],
-                    limit_s=120,
-                )
-                speeds: dict[str, list[float]] = {}
-                for event in events:
-                    if event["event"] == "cell":
-                        ratio = statistics.median(event["alone_s"]) / statistics.median(event["palmette_s"])
-                        speeds.setdefault(event["collective"], []).append(ratio)
-                row["speeds"] = {name: _geometric(values) for name, values in speeds.items()}
+    mpis = list(MPIS)[: 1 if context.short else 2]
+    jobs = [(ranks, mpi) for ranks in sorted(counts or [2], reverse=True) for mpi in mpis]
+    found: Found = {"rows": []}
+    for number, (ranks, mpi) in enumerate(jobs):
+        row: Found = {"mpi": mpi, "ranks": ranks, "cells": [], "wrong": []}
+        try:
+            arguments = ["--collectives", names, "--sizes", sizes, "--seconds", seconds, "--limit", "1"]
+            limit_s = max(60.0, context.left_s() / (len(jobs) - number))
+            events, _ = collbench(context, mpi, ranks, arguments, limit_s=limit_s, partial=True)
+            if events[-1]["event"] == "problem":
+                row["problem"] = events[-1]["text"]
+            speeds: dict[str, list[float]] = {}
+            for event in (event for event in events if event["event"] == "cell"):
+                alone, ours = (statistics.median(event[name]) for name in ("alone_s", "palmette_s"))
+                name, size = event["collective"], event["size_bytes"]
+                cell = {"collective": name, "size_bytes": size, "alone_s": alone, "palmette_s": ours}
+                row["cells"].append({**cell, "pairs": len(event["alone_s"])})
+                row["wrong"] += [f"{name} {size} {which}" for which, ranks_ in event["wrong_ranks"].items() if ranks_]
+                speeds.setdefault(name, []).append(alone / ours)
+            row["speeds"] = {name: _geometric(values) for name, values in speeds.items()}
+            if speeds:
                 row["mean"] = _geometric([value for values in speeds.values() for value in values])
-            except CannotError as error:
-                row["problem"] = str(error)
-            found["rows"].append(row)
+        except CannotError as error:
+            row["problem"] = str(error)
+        found["rows"].append(row)
     return found
 
 
@@ -883,7 +894,7 @@ def table(results: Found) -> str:
     machine = results["steps"].get("machine", {}).get("found", {})
     cuda = machine.get("cuda") or {}
     gpus = ", ".join(device["name"] for device in cuda.get("devices", [])) or "no GPU"
-    lines = ["# Check on a GPU", "", f"{gpus}; driver {cuda.get('kernel_driver') or cuda.get('version', '-')};"]
+    lines = ["# Check of a node", "", f"{gpus}; driver {cuda.get('kernel_driver') or cuda.get('version', '-')};"]
     lines += [f"{machine.get('cpu', '-')}, {machine.get('cores', '-')} cores; commit {machine.get('commit')}", ""]
     lines += ["| step | seconds | result |", "|---|---:|---|"]
     for name, step in results["steps"].items():
@@ -909,7 +920,9 @@ def table(results: Found) -> str:
     if rows := found.get("one-node", {}).get("rows"):
         lines += ["", "| MPI | ranks | alone / palmette, geometric mean |", "|---|---:|---:|"]
         for row in rows:
-            result = row.get("problem") or f"{row['mean']:.2f}"
+            result = f"{row['mean']:.2f}" if "mean" in row else "-"
+            result += f"; WRONG: {', '.join(row['wrong'])}" if row["wrong"] else ""
+            result += f" ({row['problem']})" if "problem" in row else ""
             lines.append(f"| {row['mpi']} | {row['ranks']} | {result} |")
     return "\n".join(lines) + "\n"
 
@@ -949,8 +962,8 @@ def run(options: argparse.Namespace) -> int:
     if unknown:
         raise CannotError(f"no step {unknown[0]}; there are {', '.join(STEPS)}")
     options.output.mkdir(parents=True, exist_ok=True)
-    results: Found = {"format": "palmette-gpu-check", "version": 1, "steps": {}}
-    with tempfile.TemporaryDirectory(prefix="palmette-gpu-check-") as folder:
+    results: Found = {"format": "palmette-node-check", "version": 1, "steps": {}}
+    with tempfile.TemporaryDirectory(prefix="palmette-node-check-") as folder:
         ranks = tuple(int(word) for word in options.ranks.split(","))
         deadline = time.monotonic() + 60 * options.minutes
         context = Context(files(), options.fake, options.short, ranks, deadline, Path(folder))
@@ -987,7 +1000,7 @@ def main(words: Sequence[str]) -> int:
     packing.add_argument("--without-wheels", action="store_true")
     running = commands.add_parser("run")
     running.add_argument("--minutes", type=float, default=10)
-    running.add_argument("--output", type=Path, default=Path("gpu-check"))
+    running.add_argument("--output", type=Path, default=Path("node-check"))
     running.add_argument("--steps", default="")
     running.add_argument("--ranks", default="2,4,8,16")
     running.add_argument("--fake", action="store_true")
@@ -999,7 +1012,7 @@ def main(words: Sequence[str]) -> int:
             return 0
         return run(options)
     except CannotError as error:
-        print(f"gpu_check.py: {error}", file=sys.stderr)
+        print(f"node_check.py: {error}", file=sys.stderr)
         return 2
 
 

@@ -1,4 +1,4 @@
-"""tools/gpu_check.py on the test driver: what it packs is all that it needs."""
+"""tools/node_check.py on the test driver: what it packs is all that it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from .fake import FAKES
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "tools" / "gpu_check.py"
+SCRIPT = ROOT / "tools" / "node_check.py"
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.long]
 
@@ -26,7 +26,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (FAKES / "libcuda.so.1").is_file():
         pytest.skip("the test driver isn't built")
     folder = tmp_path_factory.mktemp("packed")
-    archive = folder / "gpu-check.tar"
+    archive = folder / "node-check.tar"
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "pack", str(archive), "--without-wheels"],
         check=False,
@@ -40,7 +40,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert archive.stat().st_size < 60_000_000
     with tarfile.open(archive) as unpacked:
         unpacked.extractall(folder, filter="data")
-    return folder / "gpu-check"
+    return folder / "node-check"
 
 
 def run(packed: Path, output: Path, *options: str, **settings: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def run(packed: Path, output: Path, *options: str, **settings: str) -> dict[str,
     env = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")} | settings
     words = ["run", "--short", "--ranks", "2", "--minutes", "4", "--output", str(output), *options]
     done = subprocess.run(
-        [sys.executable, "-I", str(packed / "gpu_check.py"), *words],
+        [sys.executable, "-I", str(packed / "node_check.py"), *words],
         cwd=packed,
         env=env,
         check=False,
@@ -57,7 +57,7 @@ def run(packed: Path, output: Path, *options: str, **settings: str) -> dict[str,
         timeout=280,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (output / "results.md").read_text(encoding="utf-8").startswith("# Check on a GPU")
+    assert (output / "results.md").read_text(encoding="utf-8").startswith("# Check of a node")
     steps: dict[str, Any] = json.loads((output / "results.json").read_text(encoding="utf-8"))["steps"]
     return steps
 
@@ -81,7 +81,11 @@ def test_all_steps_run_on_the_test_driver(packed: Path, tmp_path: Path) -> None:
     crossover = steps["crossover"]["found"]
     assert all(row["staging_s"] > 0 and row["own_copies_s"] > 0 for row in crossover["rows"])
     assert steps["nccl"]["found"]["one_rank_right"] is True
-    assert "mean" in steps["one-node"]["found"]["rows"][0]
+    for row in steps["one-node"]["found"]["rows"]:
+        assert row["mean"] > 0
+        assert not row["wrong"]
+        assert {cell["size_bytes"] for cell in row["cells"]} == {64, 65536}
+        assert all(cell["alone_s"] > 0 and cell["palmette_s"] > 0 and cell["pairs"] > 0 for cell in row["cells"])
 
 
 def test_what_can_not_be_done_says_why_and_the_rest_goes_on(packed: Path, tmp_path: Path) -> None:
