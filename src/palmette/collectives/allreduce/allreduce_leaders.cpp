@@ -262,7 +262,7 @@ const Algorithm allreduce_leaders{
         "leaders:leaders=all,between=rabenseifner,inside=shared "
         "leaders:leaders=all,between=recursive_doubling,inside=linear "
         "leaders:leaders=all,between=rabenseifner,inside=linear leaders:leaders=all,between=all,inside=linear "
-        "leaders:leaders=all,between=pat,inside=shared",
+        "leaders:leaders=all,between=pat,inside=shared leaders:leaders=all,between=pat,level=leaf",
     .samples =
         "leaders leaders:leaders=all,between=rabenseifner leaders:leaders=2,between=ring,inside=binomial,segment=8 "
         "leaders:leaders=3,between=direct,level=leaf,segment=4 leaders:between=all,level=leaf,inside=k_nomial.3 "

@@ -292,8 +292,7 @@ std::optional<double> vector_exchange(const FormulaInput& input, std::string_vie
     while (whole * radix <= parts) whole *= radix;
     double total = 0;
     if (whole < parts && radix == 2) {
-        const std::size_t tier = tiers.crossed(stride);
-        total += 2 * tiers.message(tier, n) + tiers.reduce_s(n);
+        total += 2 * tiers.round(stride, n, Partners::flip, each) + tiers.reduce_s(n);
     }
     const double all = radix == 2 ? whole : parts;
     double part = n;
@@ -429,10 +428,22 @@ std::optional<double> estimate_allreduce(const FormulaInput& input) {
         return 2 * summed_in_node(input, n) + tiers.between_nodes((nodes - 1) / group, n) +
                tiers.reduce_s(n * (nodes - 1) / group);
     }
-    if (name != "leaders" || input.spec.find("level")) return std::nullopt;
+    if (name != "leaders") return std::nullopt;
     const std::string_view between = input.spec.find("between").value_or("recursive_doubling");
     const std::string_view inside = input.spec.find("inside").value_or("linear");
     const std::string_view leaders = input.spec.find("leaders").value_or("1");
+    if (const auto level = input.spec.find("level")) {
+        // As many chunks as the smallest group has ranks; with very uneven groups its few ranks determine the time.
+        const std::size_t tier = tiers.named(*level);
+        const double members = tiers[tier].ranks, many = tiers[tier].least;
+        if (leaders != "all" || inside != "linear" || tiers[tier].name != *level || members >= p ||
+            tiers[tier].most > 2 * many)
+            return std::nullopt;
+        const auto exchange = vector_exchange(input, between, n / many, members, members / many);
+        if (!exchange) return std::nullopt;
+        return tiers.spread_within(tier, many, n / many, true) + *exchange +
+               tiers.spread_within(tier, many, n / many, false);
+    }
     if (leaders != "all" && input.spec.integer("leaders", 1) > 1 && inside != "linear") return std::nullopt;
     const double many =
         leaders == "all" ? group : std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));

@@ -142,6 +142,26 @@ double Tiers::all_to_all(double bytes) const {
     return tiers_[crossed(ranks_)].latency_s * (1 + rendezvous) + std::max(longest, work);
 }
 
+double Tiers::spread_within(std::size_t group, double chunks, double bytes, bool combine) const {
+    double total = 0;
+    for (std::size_t t = tiers_.size(); t-- > group + 1;) {
+        const Tier& tier = tiers_[t];
+        const double around = tiers_[t - 1].ranks, own = t + 1 == tiers_.size() ? 1 : tier.ranks;
+        if (around <= own) continue;
+        const double messages = chunks * (around / own - 1) / around;  // of each rank
+        double longest = 0, work = messages * (2 * busy(t, bytes) + (combine ? reduce_s(bytes) : 0));
+        if (tier.inside) {
+            work += 2 * messages * bytes / tier.stream;
+            longest = memory_s(node().ranks * messages * bytes);
+        } else if (tier.edge > 0) {
+            longest = own * messages * bytes / tier.edge;
+        }
+        const double rendezvous = bytes > eager_ && !tier.inside ? 2 : 0;
+        total += tier.latency_s * (1 + rendezvous) + std::max(longest, work);
+    }
+    return total;
+}
+
 double Tiers::memory_s(double bytes) const { return together_ > 0 ? bytes / together_ : 0; }
 
 double Tiers::between_nodes(double messages, double bytes) const {

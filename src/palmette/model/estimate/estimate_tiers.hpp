@@ -68,6 +68,9 @@ class Tiers {
     double round(double distance, double bytes, Partners partners, double each = 1) const;
     /// Linear all-to-all: every rank sends `bytes` to every other one, all messages outstanding at once.
     double all_to_all(double bytes) const;
+    /// In each group of a tier `chunks` of `bytes` come from all ranks, level by level, each to a rank of its own that
+    /// combines them, or go back.
+    double spread_within(std::size_t group, double chunks, double bytes, bool combine) const;
 
     /// Every rank sends and receives so many inter-node messages, spread over all nodes.
     double between_nodes(double messages, double bytes) const;
