@@ -91,6 +91,17 @@ double Tiers::buffered(std::size_t tier, double bytes) const {
     return 2 * (busy(tier, bytes) - tiers_[tier].overhead_s);
 }
 
+namespace {
+
+/// Ranks of a group that have their partner, `distance` away by XOR, in another group: none where the groups' borders
+/// are borders of the blocks that exchange.
+double straddling(double distance, double group) {
+    if (std::fmod(group, 2 * distance) == 0) return 0;
+    return std::min(group, std::max(1.0, 1.5 * distance));
+}
+
+}  // namespace
+
 double Tiers::round(double distance, double bytes, Partners partners, double each) const {
     const std::size_t outermost = crossed(distance);
     double longest = transfer(outermost, bytes);
@@ -113,7 +124,7 @@ double Tiers::round(double distance, double bytes, Partners partners, double eac
         if (!in_topology_order_)
             senders = tier.ranks * (1 - tier.ranks / ranks_);
         else if (partners == Partners::flip)
-            senders = distance >= tier.ranks ? tier.ranks : 0;
+            senders = distance >= tier.ranks ? tier.ranks : straddling(distance, tier.ranks);
         else if (distance > ranks_ / 2)
             senders = std::min(ranks_ - distance, tier.ranks);
         longest = std::max(longest, std::max(senders > 0 ? 1.0 : 0.0, senders / each) * bytes / tier.edge);
