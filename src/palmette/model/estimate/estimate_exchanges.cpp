@@ -45,11 +45,27 @@ double ring_latency_s(const Tiers& tiers, double each) {
     return longest;
 }
 
+/// How long the first segment of a block is on its way round a ring of `parts`, hop by hop.
+double ring_way_s(const Tiers& tiers, double bytes, double each, double cuts) {
+    const double parts = std::ceil(tiers.ranks() / each);
+    if (!tiers.in_topology_order())
+        return (parts - 1) * (ring_latency_s(tiers, each) + ring_hop_s(tiers, bytes, each) / cuts);
+    double total = 0, before = 1;
+    for (std::size_t t = 0; t < tiers.count(); ++t) {
+        const bool last = t + 1 == tiers.count();
+        const double groups = std::min(last ? tiers.ranks() : tiers[t].groups, parts);
+        if (groups <= before) continue;
+        const double hop = tiers.transfer(t, bytes) * (tiers[t].inside ? 2 : 1);
+        total += (groups - before) * (tiers[t].latency_s + hop / cuts);
+        before = groups;
+    }
+    return total;
+}
+
 /// A nested ring, closed inside of each group, so that every block but the group's own crosses the group's edge once.
 /// `cuts`: pipeline segments of a block.
 double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
     double links = 0, around = 1, closing = 0;
-    double step = tiers.nodes() > 1 ? tiers.transfer(tiers.named("node"), bytes) : 0;
     for (std::size_t t = 0; t < tiers.count(); ++t) {
         const bool last = t + 1 == tiers.count();
         const double groups = last ? tiers.ranks() : tiers[t].groups;
@@ -57,14 +73,13 @@ double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
         const double hop = tiers.transfer(t, bytes) * (tiers[t].inside ? 2 : 1);
         // The last rank of a group that is larger than the next one returns more blocks than it doesn't forward.
         links = std::max(links, (tiers.ranks() - (last ? 1 : tiers[t].least) + closing) * hop);
-        if (tiers[t].inside) step = std::max(step, hop);
         if (!last) closing += tiers[t].most - tiers[t].least;
         around = groups;
     }
     const double others = tiers.ranks() - 1, latency = ring_latency_s(tiers, 1);
     // A block is forwarded on arrival, a segment while others are still arriving.
-    return std::max(
-               {links, others * (latency + step / cuts), tiers.memory_s((tiers.node().ranks - 1) * others * bytes)}) +
+    return std::max({links, ring_way_s(tiers, bytes, 1, cuts),
+                     tiers.memory_s((tiers.node().ranks - 1) * others * bytes)}) +
            (cuts > 1 ? latency : 0);
 }
 
@@ -115,7 +130,7 @@ std::optional<double> estimate_block_exchange(const FormulaInput& input, std::st
         const double latency = ring_latency_s(tiers, each);
         // Segments of a block are pipelined, so that the latency counts once.
         const double plain =
-            std::max((parts - 1) * hop, (parts - 1) * (latency + hop / cuts)) + (cuts > 1 ? latency : 0);
+            std::max((parts - 1) * hop, ring_way_s(tiers, bytes, each, cuts)) + (cuts > 1 ? latency : 0);
         return may_close ? std::min(plain, nested_ring_s(tiers, bytes, cuts)) : plain;
     }
     double total = 0;
@@ -246,6 +261,8 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         for (std::size_t t = 0; t + 1 < tiers.count(); ++t)
             if (!tiers[t].inside && tiers[t].edge > 0 && tiers[t].ranks < p)
                 exchange = std::max(exchange, (p - tiers[t].ranks) * m * tiers[t].ranks / group / tiers[t].edge);
+        // Of a leader, whose messages are all outstanding at once.
+        exchange = std::max(exchange, nodes > 1 ? tiers[0].latency_s + (nodes - 2) * 2 * tiers.busy(0, m * group) : 0);
         if (scattered != "direct" && nodes > 1) {
             const auto steps = estimate_block_exchange(input, scattered, m * group, group);
             if (!steps) return std::nullopt;
