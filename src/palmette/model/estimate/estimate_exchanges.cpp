@@ -173,7 +173,8 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     const double group = tiers.node().ranks, nodes = tiers.nodes();
     if (name == "locality_bruck" && !input.combines) {
         // With nodes of different sizes the algorithm uses the radix of the smallest one.
-        if (any_of(input, {"level", "radix"}) || nodes <= 1 || !tiers.even()) return std::nullopt;
+        if (any_of(input, {"level", "radix"}) || nodes <= 1 || tiers.node().most > 2 * tiers.node().least)
+            return std::nullopt;
         const bool shared = input.spec.find("inside") == "shared" && input.shares;
         // Every rank of a node has `bytes`, which all of them get.
         const auto shared_out = [&](double bytes) {
@@ -186,8 +187,9 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
         // In each round every rank of a node fetches the blocks of a different node, then the node shares them.
         double total = shared_out(m), have = 1;
         while (have < nodes) {
-            const double more = std::min(have * std::max(1.0, group - 1), nodes - have);
-            total += tiers.between_nodes(1, m * group * std::min(have, more)) +
+            const double more = std::min(have * std::max(1.0, tiers.node().least - 1), nodes - have);
+            const double each = std::min(have, more);
+            total += tiers.between_nodes(more / each / group, m * group * each) +
                      shared_out(m * group * more / std::max(1.0, group - 1));
             have += more;
         }
