@@ -223,17 +223,19 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
                                                              : circulant_segments(vector, input.combines);
         const double part = vector / segments;
         const double combining = input.combines ? tiers.reduce_s(part) : 0;
-        double first = 0, together = 0;
+        double first = 0, together = 0, links = 0, rounds = 0;
         for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2) {
             const double span = std::max(1.0, std::floor(d));
-            first += combining + tiers.round(span, part, Partners::shift) +
-                     together * tiers.transfer(tiers.crossed(span), part);
+            const double round = tiers.round(span, part, Partners::shift);
+            links += round - tiers[tiers.crossed(span)].latency_s;
+            rounds += 1;
+            first += combining + round + together * tiers.transfer(tiers.crossed(span), part);
             if (tiers.is_unbuffered(part) && !one_outstanding_send(input, part)) together += 1;
         }
         const double gap = one_outstanding_send(input, part)
-                               ? tiers.message(0, part)
-                               : std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
-        return first + (segments - 1) * std::max(gap, combining);
+                               ? std::max(tiers.message(0, part), combining)
+                               : std::max(links / rounds, 2 * tiers.busy(0, part) + combining);
+        return first + (segments - 1) * gap;
     }
     if (input.spec.name == "scatter_allgather") {
         const auto all =
@@ -261,6 +263,7 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
     double first = 0;    // pipeline fill time: until the first segment has passed all phases
     double slowest = 0;  // time per further segment
     double inner = 0;    // link time of a leader's messages of inner phases
+    double shared = 0;   // the same of a segment, where groups combine
     const std::vector<Phase> phases = phases_of(input, {2});
     for (auto at = phases.rbegin(); at != phases.rend(); ++at) {
         const Phase& whole = *at;
@@ -334,10 +337,13 @@ std::optional<double> estimate_rooted_vector(const FormulaInput& input) {
         fill_s = input.combines && is_star(phase) ? fill_s + memory : std::max(fill_s, memory);
         first += fill_s;
         if (inside && relays > 1) first += fill_s;  // once to the relays of the root's node, once on the other nodes
+        // What a leader gets from its group and from other groups comes over one link.
+        const double links = copies * tiers.transfer(tier, part);
+        if (!inside) shared = input.combines ? shared + links : links;
         const double per_segment =
             inside ? std::max(both * copies * (tiers.transfer(tier, part) + tiers[tier].overhead_s) + combined * copies,
                               memory)
-                   : std::max({memory, copies * tiers.transfer(tier, part),
+                   : std::max({memory, shared,
                                (copies + 1) * tiers.busy(tier, part) + combined * copies});
         slowest = std::max(slowest, per_segment);
     }
