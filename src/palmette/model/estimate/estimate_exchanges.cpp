@@ -161,7 +161,10 @@ std::optional<double> estimate_all_blocks(const FormulaInput& input) {
     }
     if (name == "recursive_doubling" || name == "recursive_halving") {
         const auto time = estimate_block_exchange(input, "recursive_doubling", m, 1);
-        return time ? std::optional(*time + combined) : std::nullopt;
+        // Ranks beyond the largest power of two hand in all they have first.
+        const bool folds = input.combines && std::exp2(std::floor(std::log2(p))) < p;
+        const double folded = folds ? tiers.message(tiers.crossed(1), m * p) + tiers.reduce_s(m * p) : 0;
+        return time ? std::optional(*time + combined + folded) : std::nullopt;
     }
     if (name == "circulant" || name == "pat") {
         const auto time = estimate_block_exchange(input, name, m, 1);
