@@ -1,11 +1,11 @@
 """Write the wrappers of the preload library from the prototypes in an MPI's mpi.h.
 
-Usage: generate_wrappers.py FUNCTIONS DIRECTORY COMPILER [-I... -D...]
+Usage: generate_wrappers.py TABLE DIRECTORY COMPILER [-I... -D...]
 
-For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, the
-handler of the program's calls, and `next::MPI_X`, which calls whatever comes after this library (another tool or the
-MPI); DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is
-written by hand for hooks, and generated here for the forms of a collective.
+For each hook and collective of the table (mpi_functions.py) that mpi.h declares, DIRECTORY/palmette/interpose/
+wrappers.hpp declares `on_MPI_X`, the handler of the program's calls, and `next::MPI_X`, which calls whatever comes
+after this library (another tool or the MPI); DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the
+process's MPI has this ABI. `on_MPI_X` is written by hand for hooks, and generated here for the forms of a collective.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The table of MPI's functions, src/palmette/mpi/functions.txt: all forms of each, and what they do.
 
-Usage: mpi_functions.py TABLE HEADER      write HEADER, the rows for palmette/trace/functions.cpp
+Usage: mpi_functions.py TABLE ROWS SERVED    write both headers: the rows for palmette/trace/functions.cpp, and the
+                                             collectives that are served for palmette/select/table.hpp
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ OTHER = ("probe", "completes", "tests", "asks", "starts", "cancels", "frees", "b
 KINDS = (*MOVES, "nothing", *OTHER)
 TELLS = "tells"
 """The kind of lines that stand for names, or their beginnings, and have no row."""
+HOOK = "hook"
+"""The kind of lines for functions that the preload library intercepts, which have no row by that."""
 WAITS = {
     "barrier": "barrier", "all-to-all": "all_to_all", "one-to-all": "one_to_all", "all-to-one": "all_to_one",
     "scan": "scan",
@@ -98,10 +101,10 @@ def forms_of(kind: str, name: str, mark: str) -> list[Function]:
     ]
 
 
-def read_telling(path: Path) -> list[str]:
-    """Return the names, or with * their beginnings, of the functions that only tell something."""
+def read_names(path: Path, *kinds: str) -> list[str]:
+    """Return the names of the lines of these kinds; of `tells`, with a * also beginnings of names."""
     lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
-    return sorted(words[1] for words in lines if words[:1] == [TELLS])
+    return [words[1] for words in lines if words and words[0] in kinds]
 
 
 def read_functions(path: Path) -> dict[str, Function]:
@@ -112,9 +115,10 @@ def read_functions(path: Path) -> dict[str, Function]:
         if not words:
             continue
         kind, name, mark, *more = [*words, "", ""][: max(3, len(words))]
-        if kind not in (*KINDS, TELLS) or not name or more:
-            raise ValueError(f"{path}:{number}: '{line}' is not one of {', '.join(KINDS)}, {TELLS} with an MPI_NAME")
-        if kind == TELLS:
+        if kind not in (*KINDS, TELLS, HOOK) or not name or more:
+            known = ", ".join((*KINDS, TELLS, HOOK))
+            raise ValueError(f"{path}:{number}: '{line}' is not one of {known} with an MPI_NAME")
+        if kind in (TELLS, HOOK):
             continue
         needs = () if kind == "neighbours" else tuple(WAITS) if kind in COLLECTIVE else MARKS.get(kind, ())
         if (mark and mark not in needs) or (kind in COLLECTIVE and needs and not mark):
@@ -152,12 +156,36 @@ inline constexpr std::array<std::string_view, {len(telling)}> telling{{{{
 """
 
 
+def served_header(collectives: list[str]) -> str:
+    """Return palmette::select's functions, which are the collectives of the table, those of neighbours last."""
+    names = [name.removeprefix("MPI_").lower() for name in collectives]
+    chosen = [name for name in names if not name.startswith("neighbor_")]
+    plans = {name: name.removesuffix("_block") for name in chosen}
+    plans = {name: base[:-1] if base[:-1] in chosen else base for name, base in plans.items()}
+    ordered = [*chosen, *(name for name in names if name not in chosen)]
+    lines = "".join(f"    {name},\n" for name in ordered)
+    rows = "".join(f'    {{"{name}", plan::Collective::{plans.get(name, "composed")}}},\n' for name in ordered)
+    return f"""\
+// Made by tools/mpi_functions.py from src/palmette/mpi/functions.txt: change that file.
+enum class Function : std::uint8_t {{
+{lines}}};
+inline constexpr std::size_t function_count = {len(chosen)};
+inline constexpr std::size_t all_function_count = {len(ordered)};
+inline constexpr std::array<FunctionRow, all_function_count> function_rows{{{{
+{rows}}}}};
+"""
+
+
 def main(arguments: list[str]) -> int:
-    """Write the header."""
-    target = Path(arguments[1])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    table = Path(arguments[0])
-    target.write_text(header(read_functions(table), read_telling(table)), encoding="utf-8")
+    """Write both headers."""
+    table, *targets = map(Path, arguments)
+    texts = (
+        header(read_functions(table), sorted(read_names(table, TELLS))),
+        served_header(read_names(table, *COLLECTIVE)),
+    )
+    for target, text in zip(targets, texts, strict=True):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from mpi_functions import COLLECTIVE, HOOK, read_functions, read_names
+
 
 class Parameter(NamedTuple):
     """One parameter: its declaration, its name, and its type with `[]` written as `*`."""
@@ -35,23 +37,17 @@ class Prototype(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Names from functions.txt: hooks with their `MPI_`, collectives without it."""
+    """Names from the table of MPI's functions: hooks with their `MPI_`, collectives without it."""
 
     hooks: tuple[str, ...]
     collectives: tuple[str, ...]
 
 
 def read_list(path: Path) -> Listed:
-    """Return what functions.txt names. Raises ValueError with the line that says neither `hook` nor `collective`."""
-    names: dict[str, list[str]] = {"hook": [], "collective": []}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        if len(words) != 2 or words[0] not in names:
-            raise ValueError(f"{path}:{number}: '{line}' is neither `hook MPI_NAME` nor `collective NAME`")
-        names[words[0]].append(words[1])
-    return Listed(tuple(names["hook"]), tuple(names["collective"]))
+    """Return what the table names. Raises ValueError with the line that can't be meant."""
+    read_functions(path)
+    collectives = (name.removeprefix("MPI_") for name in read_names(path, *COLLECTIVE))
+    return Listed(tuple(read_names(path, HOOK)), tuple(collectives))
 
 
 def preprocessed_mpi_h(compiler: list[str]) -> str:

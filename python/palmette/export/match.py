@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from palmette import _core
 from palmette.export.decisions import Decision, Place, Spec
 from palmette.units import plural
 
@@ -40,6 +42,43 @@ def order_remark(place: Place) -> str:
 
 Matcher = Callable[[str, Spec, Place], Match]
 """(function, algorithm, place) -> the library's nearest algorithm."""
+
+Kin = Callable[[Spec, Place], Match | None]
+"""(algorithm, place) -> the library's algorithm of that kin, or None where this specification or place has none."""
+
+
+def same(
+    name: str,
+    remark: str | None = None,
+    *,
+    radix: int | None = None,
+    power_of_two: bool = False,
+    commutes: bool = False,
+) -> Kin:
+    """Return a kin without parameters: `name`, for that radix and numbers of ranks only; `commutes` as in Match.
+
+    `remark`: by default that on the order of ranks.
+    """
+
+    def found(spec: Spec, place: Place) -> Match | None:
+        if (radix and spec.number("radix", 2) != radix) or (power_of_two and not place.power_of_two):
+            return None
+        return Match(name, {}, order_remark(place) if remark is None else remark, commutes)
+
+    return found
+
+
+@cache
+def kin_of(function: str, name: str) -> str:
+    """Return what the registry's row says: the nearest algorithm that other MPIs have."""
+    collective = _core.collective_of(function)
+    return next(row.kin for row in _core.algorithms() if (row.collective, row.name) == (collective, name))
+
+
+def nearest(function: str, spec: Spec, place: Place, known: Mapping[str, Kin], otherwise: str) -> Match:
+    """Return the match by the kin of an algorithm, or nothing, for the reason `otherwise`."""
+    found = known.get(kin_of(function, spec.name))
+    return (found(spec, place) if found else None) or nothing(otherwise)
 
 
 @dataclass(frozen=True)

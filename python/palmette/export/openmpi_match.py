@@ -1,4 +1,4 @@
-"""Mapping of palmette's algorithms to those of Open MPI 5's `tuned` component.
+"""Mapping of palmette's algorithms to those of Open MPI 5's `tuned` component, by their kin.
 
 A match's name is the component's, as `ompi_info --param coll tuned` lists it; rule files have its number.
 `fanout` and `segment` are the two parameters of a rule.
@@ -7,7 +7,7 @@ A match's name is the component's, as `ompi_info --param coll tuned` lists it; r
 from __future__ import annotations
 
 from palmette.export.decisions import Place, Spec
-from palmette.export.match import IN_RANK_ORDER, Match, nothing, order_remark
+from palmette.export.match import IN_RANK_ORDER, Kin, Match, nearest, nothing, order_remark, same
 
 NUMBERS: dict[str, dict[str, int]] = {
     "allgather": {"bruck": 2, "recursive_doubling": 3, "ring": 4, "neighbor": 5, "linear": 1},
@@ -35,150 +35,146 @@ NUMBERS: dict[str, dict[str, int]] = {
 
 def match(function: str, spec: Spec, place: Place) -> Match:
     """Return `tuned`'s nearest algorithm for `spec`."""
-    return _MATCHERS[function](spec, place)
-
-
-def _gather(spec: Spec, place: Place) -> Match:
-    if spec.name == "linear":
-        return Match("basic_linear")
-    if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2:
-        return Match("binomial", remark=order_remark(place))
-    return nothing("the tuned component is unaware of nodes and switches")
-
-
-def _allgather(spec: Spec, place: Place) -> Match:
-    if spec.name == "ring":
-        return Match("ring", remark=order_remark(place))
-    if spec.name == "neighbor_exchange" and place.ranks % 2 == 0:
-        return Match("neighbor", remark=order_remark(place))
-    if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
-        return Match("recursive_doubling", remark=order_remark(place))
-    if spec.name in ("bruck", "circulant", "pat") and spec.number("radix", 2) == 2:
-        return Match("bruck", remark=order_remark(place))
-    if spec.name == "linear":
-        return Match("linear")
-    return nothing("the tuned component has no leaders")
-
-
-def _allgatherv(spec: Spec, place: Place) -> Match:
-    found = _allgather(spec, place)
-    return found if found.name in NUMBERS["allgatherv"] else nothing("the tuned component has nothing near for this")
-
-
-def _bcast(spec: Spec, place: Place) -> Match:
-    segment = _segment(spec)
-    if spec.name == "by_topology":
-        if spec.keys.get("top") == "chain" and not place.scattered:
-            return Match("pipeline", segment, "one chain through all ranks, in their order")
-        return nothing("the tuned component is unaware of nodes and switches")
-    if spec.name == "linear":
-        return Match("basic_linear")
-    if spec.name == "chain":
-        return Match("pipeline", segment or {"segment": "16384"}, order_remark(place))
-    if spec.name in ("k_nomial", "bine"):
-        radix = spec.number("radix", 2)
-        if radix == 2:
-            return Match("binomial", segment, order_remark(place))
-        return nothing("the radix of Open MPI's k-nomial tree is one setting for all sizes")
-    if spec.name == "k_ary" and spec.number("radix", 2) == 2:
-        return Match("binary_tree", segment or {"segment": "16384"}, order_remark(place))
-    if spec.name == "scatter_allgather":
-        ring = spec.keys.get("allgather", "ring") == "ring"
-        return Match("scatter_allgather_ring" if ring else "scatter_allgather", remark=order_remark(place))
-    return nothing("the tuned component has nothing near for this")
-
-
-def _reduce(spec: Spec, place: Place) -> Match:
-    segment = _segment(spec)
-    if spec.name == "by_topology" and spec.keys.get("top") == "chain" and not place.scattered:
-        return Match("pipeline", segment, "one chain through all ranks, in their order", commutative=True)
-    if spec.name == "linear":
-        return Match("linear")
-    if spec.name == "chain":
-        return Match("pipeline", segment or {"segment": "16384"}, order_remark(place), commutative=True)
-    if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2:
-        return Match("binomial", segment, order_remark(place), commutative=True)
-    if spec.name in ("reduce_scatter_gather", "ring_gather"):
-        return Match("rabenseifner", remark=order_remark(place))
-    return nothing("the tuned component is unaware of nodes and switches")
-
-
-def _allreduce(spec: Spec, place: Place) -> Match:
-    if spec.name in ("recursive_doubling", "recursive_multiplying"):
-        other = "" if spec.name == "recursive_doubling" else "pairs instead of larger groups"
-        return Match("recursive_doubling", remark=other or order_remark(place))
-    if spec.name == "rabenseifner":
-        return Match("rabenseifner", remark=order_remark(place))
-    if spec.name == "ring":
-        if spec.segment:
-            return Match("segmented_ring", _segment(spec), order_remark(place), commutative=True)
-        return Match("ring", remark=order_remark(place), commutative=True)
-    return nothing("the tuned component has no leaders")
-
-
-def _reduce_scatter(spec: Spec, place: Place) -> Match:
-    if spec.name == "ring":
-        return Match("ring", remark=order_remark(place), commutative=True)
-    if spec.name == "recursive_halving":
-        return Match("recursive_halving", remark=order_remark(place), commutative=True)
-    return nothing("the tuned component has nothing near for this")
-
-
-def _reduce_scatter_block(spec: Spec, place: Place) -> Match:
-    if spec.name == "recursive_halving":
-        return Match("recursive_halving", remark=order_remark(place), commutative=True)
-    return nothing("the tuned component has nothing near for this")
-
-
-def _alltoall(spec: Spec, place: Place) -> Match:
-    if spec.name == "linear":
-        return Match("linear", remark=IN_RANK_ORDER)
-    if spec.name == "pairwise":
-        return Match("linear_sync", {"requests": str(spec.number("window", 5))}, IN_RANK_ORDER)
-    if spec.name == "bruck" and spec.number("radix", 2) == 2:
-        return Match("modified_bruck")
-    return nothing("the tuned component doesn't combine messages for a node")
-
-
-def _alltoallv(spec: Spec, place: Place) -> Match:
-    if spec.name in ("linear", "pairwise"):
-        return Match("basic_linear" if spec.name == "linear" else "pairwise", remark=IN_RANK_ORDER)
-    return nothing("the tuned component doesn't combine messages for a node")
-
-
-def _barrier(spec: Spec, place: Place) -> Match:
-    if spec.name == "dissemination" and "inside" not in spec.keys and spec.number("radix", 2) == 2:
-        return Match("bruck", remark=order_remark(place))
-    if spec.name == "by_topology":
-        return Match("tree", remark="a binomial tree in the order of ranks")
-    return nothing("the tuned component is unaware of nodes and switches")
-
-
-def _scan(spec: Spec, place: Place) -> Match:
-    if spec.name == "recursive_doubling":
-        return Match("recursive_doubling")
-    if spec.name == "linear":
-        return Match("linear", remark="without segments" if spec.segment else "")
-    return nothing("the tuned component has nothing near for this")
+    return nearest(function, spec, place, *_KNOWN[function])
 
 
 def _segment(spec: Spec) -> dict[str, str]:
     return {"segment": str(spec.segment)} if spec.segment else {}
 
 
-_MATCHERS = {
-    "gather": _gather,
-    "scatter": _gather,
-    "allgather": _allgather,
-    "allgatherv": _allgatherv,
-    "bcast": _bcast,
-    "reduce": _reduce,
-    "allreduce": _allreduce,
-    "reduce_scatter": _reduce_scatter,
-    "reduce_scatter_block": _reduce_scatter_block,
-    "alltoall": _alltoall,
-    "alltoallv": _alltoallv,
-    "barrier": _barrier,
-    "scan": _scan,
-    "exscan": _scan,
+def _segmented(name: str, *, default: int = 0, radix: int | None = None, commutes: bool = False) -> Kin:
+    """A kin that takes over the segment, or has one of `default` bytes."""
+
+    def found(spec: Spec, place: Place) -> Match | None:
+        if radix and spec.number("radix", 2) != radix:
+            return None
+        segment = _segment(spec) or ({"segment": str(default)} if default else {})
+        return Match(name, segment, order_remark(place), commutes)
+
+    return found
+
+
+def _one_chain(*, commutes: bool) -> Kin:
+    def found(spec: Spec, place: Place) -> Match | None:
+        if spec.keys.get("top") != "chain" or place.scattered:
+            return None
+        return Match("pipeline", _segment(spec), "one chain through all ranks, in their order", commutes)
+
+    return found
+
+
+def _neighbor(spec: Spec, place: Place) -> Match | None:
+    return None if place.ranks % 2 else Match("neighbor", remark=order_remark(place))
+
+
+def _bcast_k_nomial(spec: Spec, place: Place) -> Match:
+    one_radix = "the radix of Open MPI's k-nomial tree is one setting for all sizes"
+    return _segmented("binomial", radix=2)(spec, place) or nothing(one_radix)
+
+
+def _bcast_by_topology(spec: Spec, place: Place) -> Match:
+    return _one_chain(commutes=False)(spec, place) or nothing(_UNAWARE)
+
+
+def _scatter_allgather(spec: Spec, place: Place) -> Match:
+    ring = spec.keys.get("allgather", "ring") == "ring"
+    return Match("scatter_allgather_ring" if ring else "scatter_allgather", remark=order_remark(place))
+
+
+def _multiplying(spec: Spec, place: Place) -> Match:
+    return Match("recursive_doubling", remark="pairs instead of larger groups")
+
+
+def _allreduce_ring(spec: Spec, place: Place) -> Match:
+    return Match("segmented_ring" if spec.segment else "ring", _segment(spec), order_remark(place), commutative=True)
+
+
+def _pairwise(spec: Spec, place: Place) -> Match:
+    return Match("linear_sync", {"requests": str(spec.number("window", 5))}, IN_RANK_ORDER)
+
+
+def _dissemination(spec: Spec, place: Place) -> Match | None:
+    return None if "inside" in spec.keys else same("bruck", radix=2)(spec, place)
+
+
+def _linear_scan(spec: Spec, place: Place) -> Match:
+    return Match("linear", remark="without segments" if spec.segment else "")
+
+
+_UNAWARE = "the tuned component is unaware of nodes and switches"
+_NOTHING_NEAR = "the tuned component has nothing near for this"
+_NO_LEADERS = "the tuned component has no leaders"
+_NOT_COMBINED = "the tuned component doesn't combine messages for a node"
+
+_ROOTED: dict[str, Kin] = {"linear": same("basic_linear", ""), "k_nomial": same("binomial", radix=2)}
+_ALLGATHERV: dict[str, Kin] = {
+    "ring": same("ring"),
+    "neighbor_exchange": _neighbor,
+    "bruck": same("bruck", radix=2),
 }
+_HALVING = {"recursive_halving": same("recursive_halving", commutes=True)}
+_SCAN: dict[str, Kin] = {"recursive_doubling": same("recursive_doubling", ""), "linear": _linear_scan}
+
+_KNOWN: dict[str, tuple[dict[str, Kin], str]] = {
+    "gather": (_ROOTED, _UNAWARE),
+    "scatter": (_ROOTED, _UNAWARE),
+    "allgather": (
+        {
+            **_ALLGATHERV,
+            "recursive_doubling": same("recursive_doubling", power_of_two=True),
+            "linear": same("linear", ""),
+        },
+        _NO_LEADERS,
+    ),
+    "allgatherv": (_ALLGATHERV, _NOTHING_NEAR),
+    "bcast": (
+        {
+            "by_topology": _bcast_by_topology,
+            "linear": same("basic_linear", ""),
+            "chain": _segmented("pipeline", default=16384),
+            "k_nomial": _bcast_k_nomial,
+            "k_ary": _segmented("binary_tree", default=16384, radix=2),
+            "scatter_allgather": _scatter_allgather,
+        },
+        _NOTHING_NEAR,
+    ),
+    "reduce": (
+        {
+            "by_topology": _one_chain(commutes=True),
+            "linear": same("linear", ""),
+            "chain": _segmented("pipeline", default=16384, commutes=True),
+            "k_nomial": _segmented("binomial", radix=2, commutes=True),
+            "reduce_scatter_gather": same("rabenseifner"),
+        },
+        _UNAWARE,
+    ),
+    "allreduce": (
+        {
+            "recursive_doubling": same("recursive_doubling"),
+            "recursive_multiplying": _multiplying,
+            "rabenseifner": same("rabenseifner"),
+            "ring": _allreduce_ring,
+        },
+        _NO_LEADERS,
+    ),
+    "reduce_scatter": ({"ring": same("ring", commutes=True), **_HALVING}, _NOTHING_NEAR),
+    "reduce_scatter_block": (_HALVING, _NOTHING_NEAR),
+    "alltoall": (
+        {"linear": same("linear", IN_RANK_ORDER), "pairwise": _pairwise, "bruck": same("modified_bruck", "", radix=2)},
+        _NOT_COMBINED,
+    ),
+    "alltoallv": (
+        {"linear": same("basic_linear", IN_RANK_ORDER), "pairwise": same("pairwise", IN_RANK_ORDER)},
+        _NOT_COMBINED,
+    ),
+    "barrier": (
+        {
+            "dissemination": _dissemination,
+            "by_topology": same("tree", "a binomial tree in the order of ranks"),
+        },
+        _UNAWARE,
+    ),
+    "scan": (_SCAN, _NOTHING_NEAR),
+    "exscan": (_SCAN, _NOTHING_NEAR),
+}
+"""Function -> what `tuned` has of which kin, and the reason why it has nothing for the others."""

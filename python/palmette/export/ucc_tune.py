@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palmette.export.decisions import WITHOUT_SIZE, Place, Spec
-from palmette.export.match import Export, Line, Match, nothing
+from palmette.export.match import Export, Line, Match, kin_of, nothing, order_remark
 
 SETTINGS = "ucc.env"
 
@@ -29,16 +29,15 @@ _HIER = ("rab", "2step")
 
 def match(function: str, spec: Spec, place: Place) -> Match:
     """Return UCC's nearest algorithm for `spec`: knomial trees and exchanges, rings, and two levels for some."""
-    order = "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
-    key = (function, spec.name)
     if function in _ONE:
         return nothing(f"UCC has one algorithm for it, {_ONE[function]}")
+    key = (function, kin_of(function, spec.name))
     if key == ("allreduce", "ring"):
         return Match("sra_knomial", remark="exchanges that move as many bytes as a ring")
     if key in PLAIN:
-        return Match(PLAIN[key], remark=order)
-    if spec.name in ("leaders", "by_topology", "reduce_bcast") and function in TWO_LEVELS:
-        return Match(TWO_LEVELS[function], remark="two levels, intra- and inter-node; it is unaware of switches")
+        return Match(PLAIN[key], remark=order_remark(place))
+    if key in TWO_LEVELS:
+        return Match(TWO_LEVELS[key], remark="two levels, intra- and inter-node; it is unaware of switches")
     return nothing("UCC has nothing near for this")
 
 
@@ -66,7 +65,12 @@ PLAIN = {
     ("alltoall", "bruck"): "bruck",
     ("alltoallv", "pairwise"): "pairwise",
 }
-TWO_LEVELS = {"allreduce": "rab", "bcast": "2step", "reduce": "2step"}
+TWO_LEVELS = {
+    ("allreduce", "leaders"): "rab",
+    ("allreduce", "reduce_bcast"): "rab",
+    ("bcast", "by_topology"): "2step",
+    ("reduce", "by_topology"): "2step",
+}
 
 
 def tune(lines: Sequence[Line], place: Place) -> Export:

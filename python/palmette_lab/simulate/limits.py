@@ -7,7 +7,8 @@ Message costs are the simulator's parameters, so the bounds are tighter than on 
 - *A host*: all data that its ranks must get (or send) moves by messages, which share the host's memory and its link.
 - *Broadcast latency*: the least time until every rank is informed by the root, or the root by every rank, when each
   message keeps its sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts
-  (src/palmette/model/bound/spread.hpp), and with the links that the bytes must share (delivery.py).
+  (src/palmette/model/bound/spread.hpp), and with the links that the bytes must share (delivery.hpp
+  beside it).
 
 Where ranks share memory, any number of them can see what one exposes: a host's ranks count as one in the postal model,
 the delivery with shared links gives no bound, and a host has its memory twice, as copies and messages don't share it.
@@ -27,7 +28,6 @@ from palmette import _core
 from palmette.bench.results import Limit
 from palmette.topology.model import HostCosts, Topology
 from palmette_lab.simulate.cluster import FREE, Cluster
-from palmette_lab.simulate.delivery import Gaps, least_of_job_s
 from palmette_lab.simulate.job import Job
 from palmette_lab.simulate.parameters import Parameters
 
@@ -73,12 +73,12 @@ def _delivery_s(core: _core.Job, parameters: Parameters, kind: str, size_bytes: 
     found_s = 0.0
     if kind not in ("gather", "reduce"):
         source = root if kind in ("bcast", "scatter") else 0
-        gaps = Gaps(send_inside_s, send_between_s, parameters.inside_latency_s)
-        found_s = least_of_job_s(core, source, gaps, bytes_of_all)
+        gaps_s = send_inside_s, send_between_s
+        found_s = _core.delivery_bound(core, source, gaps_s, parameters.inside_latency_s, bytes_of_all)
     if kind not in ("bcast", "scatter"):
         target = root if kind in ("gather", "reduce") else core.size - 1
-        gaps = Gaps(receive_inside_s, receive_between_s, parameters.inside_latency_s)
-        found_s = max(found_s, least_of_job_s(core, target, gaps, bytes_of_all))
+        gaps_s = receive_inside_s, receive_between_s
+        found_s = max(found_s, _core.delivery_bound(core, target, gaps_s, parameters.inside_latency_s, bytes_of_all))
     return found_s
 
 

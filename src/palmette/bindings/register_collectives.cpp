@@ -34,6 +34,9 @@ void register_collectives(nb::module_& m) {
         .def_prop_ro(
             "samples", [](const Algorithm& self) { return base::split(self.samples, ' '); },
             "Specifications that tests go through, for blocks of some bytes.")
+        .def_prop_ro(
+            "kin", [](const Algorithm& self) { return self.kin.empty() ? self.name : self.kin; },
+            "The nearest algorithm that other MPIs have, by palmette's name.")
         .def_ro("in_network", &Algorithm::in_network, "True when aggregators take part.");
 
     m.def(

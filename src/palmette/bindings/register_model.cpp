@@ -1,6 +1,7 @@
 // Lower bounds on the time of collectives.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -14,6 +15,7 @@
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/model/bound/bound.hpp"
+#include "palmette/model/bound/delivery.hpp"
 
 namespace palmette::bindings {
 namespace {
@@ -157,6 +159,19 @@ void register_model(nb::module_& m) {
         },
         "job"_a, "collective"_a, "block_bytes"_a, "level"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{},
         "All edges of one level, by group; `level` is an index into Job.levels. Raises Error.");
+    m.def(
+        "delivery_bound",
+        [](const topology::Job& job, std::int32_t root, const std::pair<double, double>& gaps, double inside_latency_s,
+           double bytes) {
+            if (root < 0 || root >= job.size())
+                base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
+            const nb::gil_scoped_release release;
+            return model::delivery_s(job, job.position_of({root}), {gaps.first, gaps.second}, inside_latency_s, bytes);
+        },
+        "job"_a, "root"_a, "gaps_s"_a, "inside_latency_s"_a, "bytes"_a,
+        "Lower bound in seconds until a vector of the root is everywhere by messages that share the hosts' links, or "
+        "reversed, until a reduction is at the root; 0: none follows. gaps_s: busy time of one end of an intra-node "
+        "message, and of an inter-node one; inside_latency_s: the least within a host. Raises Error.");
 }
 
 }  // namespace palmette::bindings

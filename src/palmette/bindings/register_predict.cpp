@@ -17,10 +17,10 @@ namespace palmette::bindings {
 namespace nb = nanobind;
 using namespace nb::literals;
 using collectives::Spec;
-using model::CostAssumption;
-using model::Costs;
 using model::LevelPart;
 using model::Prediction;
+using topology::CostAssumption;
+using topology::Costs;
 using topology::Job;
 
 void register_predict(nb::module_& m) {
@@ -29,7 +29,7 @@ void register_predict(nb::module_& m) {
         .def_ro("value", &CostAssumption::value)
         .def_ro("unit", &CostAssumption::unit, "'s' or 'bytes/s'.")
         .def_prop_ro(
-            "provenance", [](const CostAssumption& self) { return model::name_of(self.provenance); },
+            "provenance", [](const CostAssumption& self) { return topology::name_of(self.provenance); },
             "'calibrated', 'given' or 'assumed'.");
 
     nb::class_<LevelPart>(m, "LevelPart", "Contribution of the messages of one level to the critical path.")
@@ -53,7 +53,8 @@ void register_predict(nb::module_& m) {
     nb::class_<Costs>(m, "Costs", "The costs that a prediction assumes.")
         .def_static("of", &Costs::of, "job"_a, "The known costs of a job, and default values where none are known.")
         .def_rw("eager_bytes", &Costs::eager_bytes, "Rendezvous threshold: longer messages wait for their receiver.")
-        .def("assumptions", [](const Costs& self, const Job& job) { return model::assumptions(job, self); }, "job"_a);
+        .def(
+            "assumptions", [](const Costs& self, const Job& job) { return topology::assumptions(job, self); }, "job"_a);
 
     m.def(
         "predict",

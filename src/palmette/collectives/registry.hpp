@@ -1,5 +1,5 @@
 // Registry of algorithms, one row each: name, one sentence, source, keys, preconditions, the generator of a rank's
-// program, what the model tries of it, and what tests force.
+// program, the formula of its time, what the model tries of it, and what tests force.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,8 @@ using plan::Program;
 using plan::Request;
 using topology::Job;
 using topology::Rank;
+
+struct FormulaInput;
 
 /// Whether ranks of a node communicate through shared memory.
 enum class NodeMemory : std::uint8_t {
@@ -50,12 +52,18 @@ struct Algorithm {
     bool in_network = false;
     /// Whether segments are forwarded along a chain or ring, and so arrive one after the other; null: never.
     bool (*pipelined)(const Spec& spec) = nullptr;
+    /// Closed formula of the time in seconds, as model::Estimator takes it (formula.hpp); nothing for specifications
+    /// that it doesn't cover. Null: the algorithm has none, so that its time is a simulation's.
+    std::optional<double> (*formula)(const FormulaInput& input) = nullptr;
     /// Specifications, separated by blanks, that the model considers where no row of a decision table speaks, and the
     /// tuner where it has no grid of keys.
     std::string_view candidates = {};
     /// Likewise those that every test of algorithms goes through, in C++ and under MPIs. Segments are for blocks of
     /// some bytes.
     std::string_view samples = {};
+    /// Name of the algorithm of the same collective that is nearest to it and that other MPIs have, for `palmette
+    /// export`; empty: its own.
+    std::string_view kin = {};
 };
 
 /// Whether a plan by this specification may have shared-memory steps; the same answer on all ranks.

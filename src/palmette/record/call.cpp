@@ -1,5 +1,5 @@
 // Calls that are seldom: left by a jump, inside of others, or made while recording is switched off.
-#include "palmette/record/call.hpp"
+#include "palmette/record/call_requests.hpp"
 
 #include <cstring>
 

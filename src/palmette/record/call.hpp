@@ -387,5 +387,3 @@ inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t func
 }
 
 }  // namespace palmette::record
-
-#include "palmette/record/call_requests.hpp"

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "palmette/base/shell.hpp"
-#include "palmette/record/call.hpp"
+#include "palmette/record/call_requests.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/life.hpp"
 #include "palmette/record/node_file.hpp"

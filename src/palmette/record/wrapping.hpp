@@ -5,7 +5,7 @@
 
 #include "palmette/interpose/fortran.hpp"
 #include "palmette/interpose/next.hpp"
-#include "palmette/record/call.hpp"
+#include "palmette/record/call_requests.hpp"
 
 namespace palmette::record {
 

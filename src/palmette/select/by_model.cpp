@@ -42,7 +42,7 @@ bool pipelined(Collective collective, const Spec& spec) {
     return row.pipelined && row.pipelined(spec);
 }
 
-bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
+bool may_be_pipelined(const topology::Job& job, const topology::Costs& costs) {
     // An unknown latency is assumed by the capacity of the links.
     return job.nodes().groups.count() == 1 || costs.levels.front().latency_s.value > fast_s;
 }
@@ -63,7 +63,7 @@ bool serves(const topology::Job& job, const plan::Request& request, const Spec& 
 
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<Spec>& candidates) {
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
     std::vector<Estimated> out;
@@ -77,7 +77,7 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
 
 std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& request,
                                  const std::vector<Spec>& candidates) {
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     std::vector<double> out;
     model::PlayLimits limits;
     for (const Spec& spec : candidates) {
@@ -115,7 +115,7 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
     const std::vector<Spec>& specs = candidates(request.collective);
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
     const auto may_be_chosen = [&](const Spec& spec) {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "palmette/collectives/registry.hpp"
-#include "palmette/model/costs.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 namespace palmette::select {
 
 /// The few algorithms of a collective worth comparing at run time: together they cover small and large data, few and
-/// many ranks. Each has a formula in model::estimate.
+/// many ranks. Each has a formula in its row.
 const std::vector<collectives::Spec>& candidates(plan::Collective collective);
 
 /// An algorithm and its estimated time.

@@ -16,35 +16,6 @@ namespace {
 using base::cat;
 using base::fail;
 
-struct Known {
-    const char* name;
-    Collective collective;
-};
-constexpr std::array<Known, all_function_count> functions{{
-    {"gather", Collective::gather},
-    {"scatter", Collective::scatter},
-    {"allgather", Collective::allgather},
-    {"gatherv", Collective::gather},
-    {"scatterv", Collective::scatter},
-    {"allgatherv", Collective::allgather},
-    {"bcast", Collective::bcast},
-    {"reduce", Collective::reduce},
-    {"allreduce", Collective::allreduce},
-    {"reduce_scatter", Collective::reduce_scatter},
-    {"reduce_scatter_block", Collective::reduce_scatter},
-    {"alltoall", Collective::alltoall},
-    {"alltoallv", Collective::alltoall},
-    {"alltoallw", Collective::alltoall},
-    {"barrier", Collective::barrier},
-    {"scan", Collective::scan},
-    {"exscan", Collective::exscan},
-    {"neighbor_allgather", Collective::composed},
-    {"neighbor_allgatherv", Collective::composed},
-    {"neighbor_alltoall", Collective::composed},
-    {"neighbor_alltoallv", Collective::composed},
-    {"neighbor_alltoallw", Collective::composed},
-}};
-
 /// The groups of the level `leaf`; null where the job spans only one, or the level is unknown.
 const topology::Partition* switches_of(const Job& job) {
     const auto leaf = job.find_level("leaf");
@@ -90,15 +61,15 @@ bool fits_size(const Row& row, std::int64_t bytes) {
 Function named_among(std::size_t count, std::string_view name) {
     std::string known;
     for (std::size_t i = 0; i < count; ++i) {
-        if (name == functions[i].name) return static_cast<Function>(i);
-        known += (i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(functions[i].name);
+        if (name == function_rows[i].name) return static_cast<Function>(i);
+        known += (i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(function_rows[i].name);
     }
     fail("'", name, "' is no collective that palmette serves: there are ", known);
 }
 
 }  // namespace
 
-const char* name_of(Function function) { return functions[static_cast<std::size_t>(function)].name; }
+const char* name_of(Function function) { return function_rows[static_cast<std::size_t>(function)].name; }
 
 Function function_named(std::string_view name) {
     if (name.starts_with("neighbor_"))
@@ -108,7 +79,7 @@ Function function_named(std::string_view name) {
 }
 Function any_function_named(std::string_view name) { return named_among(all_function_count, name); }
 
-Collective collective_of(Function function) { return functions[static_cast<std::size_t>(function)].collective; }
+Collective collective_of(Function function) { return function_rows[static_cast<std::size_t>(function)].collective; }
 
 bool sizes_unknown(Function function) {
     return function == Function::gatherv || function == Function::scatterv || function == Function::alltoallv ||

@@ -1,6 +1,7 @@
 // The decision table: which algorithm serves which call, as human-readable, editable data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,34 +20,18 @@ using collectives::Spec;
 using plan::Collective;
 using topology::Job;
 
-/// The MPI functions that are served, v forms separately: their ranks don't know each other's sizes.
-enum class Function : std::uint8_t {
-    gather,
-    scatter,
-    allgather,
-    gatherv,
-    scatterv,
-    allgatherv,
-    bcast,
-    reduce,
-    allreduce,
-    reduce_scatter,
-    reduce_scatter_block,
-    alltoall,
-    alltoallv,
-    alltoallw,
-    barrier,
-    scan,
-    exscan,
-    neighbor_allgather,
-    neighbor_allgatherv,
-    neighbor_alltoall,
-    neighbor_alltoallv,
-    neighbor_alltoallw
+/// A function by its name in tables and settings, and the collective whose plans it shares; `composed`: plans of its
+/// own.
+struct FunctionRow {
+    const char* name;
+    Collective collective;
 };
-/// Those that tables and settings choose for, the first ones; neighbourhood collectives come after them.
-inline constexpr std::size_t function_count = 17;
-inline constexpr std::size_t all_function_count = 22;
+
+// The MPI functions that are served, `Function`, v forms separately: their ranks don't know each other's sizes.
+// function_count: those that tables and settings choose for, the first ones; all_function_count: with neighbourhood
+// collectives, which come after them.
+#include "palmette/select/functions.hpp"
+
 constexpr bool is_neighbourhood(Function function) { return function >= Function::neighbor_allgather; }
 
 const char* name_of(Function function);

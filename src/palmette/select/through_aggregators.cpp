@@ -6,7 +6,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/model/bound/bound.hpp"
-#include "palmette/model/costs.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 namespace palmette::select {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::int64_t least_bytes = 32768;
 /// A message up and one down for each bit of the number of ranks; a chunk up and one down.
 double agreement_s(const Job& job) {
     const double hops = 2.0 * std::bit_width(static_cast<unsigned>(job.size() - 1)) + 2;
-    return hops * model::Costs::of(job).levels.front().latency_s.value;
+    return hops * topology::Costs::of(job).levels.front().latency_s.value;
 }
 
 /// Until the first segments of all members are there no aggregator has anything to send.

@@ -32,7 +32,7 @@ struct Agreement {
 
 void compare(Agreement& sums, const Job& job, Collective collective, std::int64_t bytes) {
     const plan::Request request = request_of(collective, bytes);
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     std::vector<std::pair<double, double>> times;  // predicted, estimated
     for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
         times.emplace_back(model::predict(job, request, one.spec, costs).seconds, one.seconds);
@@ -77,7 +77,7 @@ TEST(ByModel, formulas_rank_algorithms_as_plays_do) {
 TEST(ByModel, every_candidate_parses_and_has_a_formula) {
     const Job many = test::job_on("2leaf:4node:4core");
     const Job single = test::job_on("2leaf:4node");  // for what suits nodes of one rank
-    const model::Estimator estimate(many, model::Costs::of(many)), of_single(single, model::Costs::of(single));
+    const model::Estimator estimate(many, topology::Costs::of(many)), of_single(single, topology::Costs::of(single));
     for (std::size_t c = 0; c < plan::collective_count; ++c)
         for (const Spec& spec : candidates(static_cast<Collective>(c))) {
             plan::Request request = request_of(static_cast<Collective>(c), 1024);
@@ -92,7 +92,7 @@ TEST(ByModel, every_candidate_parses_and_has_a_formula) {
 /// How much longer what a run would choose is played than the best candidate.
 double regret(const Job& job, Collective collective, std::int64_t bytes) {
     const plan::Request request = request_of(collective, bytes);
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     const auto chosen = best_by_model(job, request);
     if (!chosen) return 0;
     double best = std::numeric_limits<double>::infinity();
@@ -128,9 +128,10 @@ TEST(ByModel, simulated_candidates_are_chosen_where_formulas_mistake_the_placeme
         const plan::Request request = request_of(collective, bytes);
         const auto played = best_by_model(job, request, nullptr, &plays);
         ASSERT_TRUE(played && played->played);
-        EXPECT_EQ(played->seconds, model::predict(job, request, played->spec, model::Costs::of(job)).seconds);
+        EXPECT_EQ(played->seconds, model::predict(job, request, played->spec, topology::Costs::of(job)).seconds);
         for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
-            EXPECT_LE(played->seconds, 1.0001 * model::predict(job, request, one.spec, model::Costs::of(job)).seconds)
+            EXPECT_LE(played->seconds,
+                      1.0001 * model::predict(job, request, one.spec, topology::Costs::of(job)).seconds)
                 << one.spec.text();
     }
 }
@@ -143,7 +144,7 @@ TEST(ByModel, what_is_too_long_to_simulate_is_left_to_formulas) {
     ASSERT_TRUE(chosen && estimated);
     EXPECT_FALSE(chosen->played) << chosen->spec.text();
     EXPECT_EQ(chosen->spec.text(), estimated->spec.text());
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     EXPECT_FALSE(model::predict_within({}, job, request, Spec::parse("linear"), costs));
     EXPECT_FALSE(model::predict_within({1e-6}, job, request_of(Collective::bcast, 64), Spec::parse("k_nomial"), costs))
         << "longer than a microsecond";
@@ -152,7 +153,7 @@ TEST(ByModel, what_is_too_long_to_simulate_is_left_to_formulas) {
 TEST(ByModel, messages_to_other_groups_share_their_senders_link_with_those_to_its_own) {
     const Job job = test::job_on("2leaf@6.75GB/s:9node@3GB/s");
     const Spec stars = Spec::parse("by_topology:leaf=linear,top=linear");
-    const auto estimated = model::Estimator(job, model::Costs::of(job))(request_of(Collective::bcast, 3688), stars);
+    const auto estimated = model::Estimator(job, topology::Costs::of(job))(request_of(Collective::bcast, 3688), stars);
     ASSERT_TRUE(estimated);
     // The other leaf's leader hears with the root's eight nodes, and sends to eight more.
     EXPECT_GT(*estimated, 2 * 8 * 3688 / 3e9);

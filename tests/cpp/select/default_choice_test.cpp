@@ -105,7 +105,7 @@ void check(Tally& tally, const Drawn& drawn, Function function, std::int64_t byt
     }
     if (choice.basis == Basis::measurement) ++tally.by_rows;
     const auto ranked = rank_by_model(drawn.job, request, candidates(request.collective));
-    const auto seconds = model::Estimator(drawn.job, model::Costs::of(drawn.job))(request, *choice.algorithm);
+    const auto seconds = model::Estimator(drawn.job, topology::Costs::of(drawn.job))(request, *choice.algorithm);
     if (choice.basis == Basis::measurement && !seconds) return;  // without a formula
     ASSERT_TRUE(!ranked.empty() && seconds) << drawn.text << ' ' << choice.algorithm->text();
     const double ratio = *seconds / ranked.front().seconds;

@@ -80,7 +80,7 @@ def taken(ranges: Ranges, collective: str, size: int) -> str:
 def rule_names() -> list[tuple[str, str, str]]:
     """(variable, collective, algorithm) of all that an export can name."""
     plain = {("UCC_TL_UCP_TUNE", function, name) for (function, _), name in ucc_tune.PLAIN.items()}
-    return sorted(plain | {("UCC_CL_HIER_TUNE", function, name) for function, name in ucc_tune.TWO_LEVELS.items()})
+    return sorted(plain | {("UCC_CL_HIER_TUNE", function, name) for (function, _), name in ucc_tune.TWO_LEVELS.items()})
 
 
 @pytest.mark.parametrize(("variable", "function", "name"), rule_names())

@@ -111,6 +111,7 @@ const Algorithm allgather_bine{
     .refuse = refuse_bine,
     .make = make_bine,
     .samples = "bine bine:order=rank",
+    .kin = "recursive_doubling",
 };
 
 }  // namespace palmette::collectives

@@ -3,6 +3,7 @@
 //   p = 8, k = 2: from 1 right of me one block, from 2 right two, from 4 right four; blocks land at their place,
 //   nothing is rotated
 #include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -19,6 +20,10 @@ Program make_bruck(const Job& job, Rank rank, const Request&, const Spec& spec) 
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::bruck, spec.integer("radix", 2, 2)}, false);
 }
 
+std::optional<double> formula_bruck(const FormulaInput& input) {
+    return bruck_s(input.tiers, input.spec.integer("radix", 2, 2), input.bytes, 1);
+}
+
 }  // namespace
 
 const Algorithm allgather_bruck{
@@ -31,6 +36,7 @@ const Algorithm allgather_bruck{
     .relays = true,
     .refuse = refuse_bruck,
     .make = make_bruck,
+    .formula = formula_bruck,
     .candidates = "bruck bruck:radix=4",
     .samples = "bruck bruck:radix=3 bruck:radix=8,order=rank",
 };

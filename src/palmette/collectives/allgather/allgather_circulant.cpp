@@ -7,6 +7,7 @@
 // rank's block) pays only where one rank contributes nearly all data; a broadcast does the same there, so it isn't
 // implemented.
 #include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -22,6 +23,10 @@ Program make_circulant(const Job& job, Rank rank, const Request&, const Spec& sp
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::circulant}, false);
 }
 
+std::optional<double> formula_circulant(const FormulaInput& input) {
+    return skips_s(input.tiers, "circulant", input.bytes, 1, 1);
+}
+
 }  // namespace
 
 const Algorithm allgather_circulant{
@@ -34,7 +39,9 @@ const Algorithm allgather_circulant{
     .relays = true,
     .refuse = refuse_circulant,
     .make = make_circulant,
+    .formula = formula_circulant,
     .samples = "circulant circulant:order=rank",
+    .kin = "bruck",
 };
 
 }  // namespace palmette::collectives

@@ -9,9 +9,11 @@
 //   With inside=shared every rank exposes its own block, which all of its node read there, and a leader exposes only
 //   what arrives from other nodes: no block passes through a leader that its readers can get where it lies.
 #include <algorithm>
+#include <cmath>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/exchanges/exchange.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/topology_tree.hpp"
@@ -348,6 +350,62 @@ Program make_leaders(const Job& job, Rank rank, const Request& request, const Sp
     return Leaders(job, spec).make(rank, request);
 }
 
+/// Blocks pass through the memory of nodes. `links`: time of the leaders' exchange.
+double leaders_in_memory_s(const FormulaInput& input, double links, double leaders, bool at_once) {
+    const Tiers& tiers = input.tiers;
+    const double m = input.bytes, p = tiers.ranks(), group = tiers.node().ranks, nodes = tiers.nodes();
+    // Every rank exposes its block and reads the others'; a leader exposes its share of what arrives, and all read all
+    // of it.
+    const auto shared_out = [&](double exposed, double read, double pieces) {
+        if (group <= 1) return 0.0;
+        return tiers.intra_node().latency_s + tiers.copy_s(exposed) +
+               std::max(pieces * assumed::cache_miss_s + tiers.copy_s(read), tiers.memory_s(group * read));
+    };
+    const double arrivals = at_once ? nodes - 1 : std::ceil(std::log2(std::max(2.0, nodes)));
+    const double others = m * (p - group);
+    const double out = nodes > 1 ? shared_out(others / leaders, others, leaders * arrivals) : 0.0;
+    return shared_out(m, (group - 1) * m, group - 1) + (at_once ? std::max(links, out) + out / nodes : links + out);
+}
+
+/// Each leader collects the blocks of its share of the members, exchanges them with the leaders of its lane, and
+/// forwards all that arrives. All leaders of a node exchange concurrently, over the same links.
+double several_leaders_s(const FormulaInput& input, double links, double leaders, bool linear, bool at_once) {
+    const Tiers& tiers = input.tiers;
+    const double m = input.bytes, p = tiers.ranks(), group = tiers.node().ranks, nodes = tiers.nodes();
+    const double own = group / leaders;
+    const Tier& side = tiers.intra_node();
+    const double arrivals = at_once ? nodes - 1 : std::ceil(std::log2(std::max(2.0, nodes)));
+    // A rank receives all blocks and forwards its share of them: a leader to the whole node, or each rank to a few.
+    const double forwarded = linear ? (group - 1) / leaders : 1.5;
+    const double depth = linear ? group - 1 : std::ceil(std::log2(group));
+    const double work = depth * arrivals * side.overhead_s + (1 + forwarded) * m * p / side.stream;
+    const double distributed = std::max(work, tiers.memory_s((group - 1) * m * p));
+    return 2 * side.latency_s + (own - 1) * side.overhead_s +
+           (at_once ? std::max(links, distributed) + distributed / nodes : links + distributed);
+}
+
+std::optional<double> formula_leaders(const FormulaInput& input) {
+    if (input.has_any({"level", "layout"}) || input.spec.find("leaders") == "all") return std::nullopt;
+    const Tiers& tiers = input.tiers;
+    const double m = input.bytes, group = tiers.node().ranks, nodes = tiers.nodes();
+    const double leaders = std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
+    const std::string_view between = input.spec.find("between").value_or("ring");
+    const auto exchange = nodes > 1 ? block_exchange_s(input, between, m * group, group) : std::optional<double>(0.0);
+    if (!exchange) return std::nullopt;
+    // Arriving blocks are forwarded immediately: around a ring, intra-node copies overlap with inter-node transfers.
+    const bool at_once = between == "ring";
+    std::string_view inside = input.spec.find("inside").value_or("linear");
+    if (inside == "shared") {
+        if (input.shares) return leaders_in_memory_s(input, *exchange, leaders, at_once);
+        inside = "linear";
+    }
+    if (leaders > 1) return several_leaders_s(input, *exchange, leaders, inside == "linear", at_once);
+    const double collected = leader_in_node_s(input, inside == "linear" ? m : m * group / 2, inside, false);
+    const double distributed = leader_in_node_s(input, m * tiers.ranks(), inside, false);
+    if (at_once) return collected + std::max(*exchange, distributed) + distributed / nodes;
+    return collected + *exchange + distributed;
+}
+
 }  // namespace
 
 const Algorithm allgather_leaders{
@@ -371,6 +429,7 @@ const Algorithm allgather_leaders{
     .refuse = refuse_leaders,
     .make = make_leaders,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_leaders,
     .candidates =
         "leaders:between=recursive_doubling,inside=binomial leaders:between=bruck,inside=binomial "
         "leaders:leaders=4,between=bruck,inside=binomial leaders:leaders=4,between=ring,inside=linear "

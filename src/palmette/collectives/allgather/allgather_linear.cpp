@@ -6,6 +6,7 @@
 // The order of messages is that of an all-to-all: spread evenly over pairs of groups (alltoall_order.hpp).
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -34,6 +35,8 @@ Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec)
     return builder.finish();
 }
 
+std::optional<double> formula_linear(const FormulaInput& input) { return input.tiers.all_to_all(input.bytes); }
+
 }  // namespace
 
 const Algorithm allgather_linear{
@@ -48,6 +51,7 @@ const Algorithm allgather_linear{
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse_linear,
     .make = make_linear,
+    .formula = formula_linear,
     .candidates = "linear",
     .samples = "linear linear:partners=xor",
 };

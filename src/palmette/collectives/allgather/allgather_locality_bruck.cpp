@@ -12,6 +12,7 @@
 //   and round.
 #include <algorithm>
 
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -179,6 +180,33 @@ Program make_locality_bruck(const Job& job, Rank rank, const Request& request, c
     return LocalityBruck(job, rank, request, spec).make();
 }
 
+std::optional<double> formula_locality_bruck(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    const double group = tiers.node().ranks, nodes = tiers.nodes();
+    // With nodes of different sizes the algorithm uses the radix of the smallest one.
+    if (input.has_any({"level", "radix"}) || nodes <= 1 || tiers.node().most > 2 * tiers.node().least)
+        return std::nullopt;
+    const bool shared = input.spec.find("inside") == "shared" && input.shares;
+    // Every rank of a node has `bytes`, which all of them get.
+    const auto shared_out = [&](double bytes) {
+        if (group <= 1) return 0.0;
+        if (!shared) return tiers.within_node(group - 1, bytes);
+        return tiers.intra_node().latency_s + tiers.copy_s(bytes) +
+               std::max((group - 1) * assumed::cache_miss_s + tiers.copy_s((group - 1) * bytes),
+                        tiers.memory_s(group * (group - 1) * bytes));
+    };
+    // In each round every rank of a node fetches the blocks of a different node, then the node shares them.
+    double total = shared_out(input.bytes), have = 1;
+    while (have < nodes) {
+        const double more = std::min(have * std::max(1.0, tiers.node().least - 1), nodes - have);
+        const double each = std::min(have, more);
+        total += tiers.between_nodes(more / each / group, input.bytes * group * each) +
+                 shared_out(input.bytes * group * more / std::max(1.0, group - 1));
+        have += more;
+    }
+    return total;
+}
+
 }  // namespace
 
 const Algorithm allgather_locality_bruck{
@@ -193,6 +221,7 @@ const Algorithm allgather_locality_bruck{
     .refuse = refuse_locality_bruck,
     .make = make_locality_bruck,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_locality_bruck,
     .candidates = "locality_bruck locality_bruck:inside=shared",
     .samples =
         "locality_bruck locality_bruck:radix=2,level=leaf locality_bruck:radix=3,inside=shared "

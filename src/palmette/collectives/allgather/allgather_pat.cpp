@@ -4,6 +4,7 @@
 //   p = 6:   from 4 right of me one block, from 2 right one, from 1 right three (the own one, and those 2 and 4
 //   further)
 #include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -19,6 +20,8 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::pat}, false);
 }
 
+std::optional<double> formula_pat(const FormulaInput& input) { return skips_s(input.tiers, "pat", input.bytes, 1, 1); }
+
 }  // namespace
 
 const Algorithm allgather_pat{
@@ -30,8 +33,10 @@ const Algorithm allgather_pat{
     .relays = true,
     .refuse = refuse,
     .make = make,
+    .formula = formula_pat,
     .candidates = "pat",
     .samples = "pat pat:order=rank",
+    .kin = "bruck",
 };
 
 }  // namespace palmette::collectives

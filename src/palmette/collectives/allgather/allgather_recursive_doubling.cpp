@@ -2,6 +2,7 @@
 //
 //   0─1 2─3 4─5 6─7    then 0─2 1─3 4─6 5─7    then 0─4 1─5 2─6 3─7
 #include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -17,6 +18,10 @@ Program make_recursive_doubling(const Job& job, Rank rank, const Request&, const
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::recursive_doubling}, false);
 }
 
+std::optional<double> formula_recursive_doubling(const FormulaInput& input) {
+    return doubling_s(input.tiers, input.bytes, 1);
+}
+
 }  // namespace
 
 const Algorithm allgather_recursive_doubling{
@@ -29,6 +34,7 @@ const Algorithm allgather_recursive_doubling{
     .relays = true,
     .refuse = refuse_recursive_doubling,
     .make = make_recursive_doubling,
+    .formula = formula_recursive_doubling,
     .candidates = "recursive_doubling",
     .samples = "recursive_doubling recursive_doubling:order=rank",
 };

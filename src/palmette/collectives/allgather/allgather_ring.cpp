@@ -2,6 +2,7 @@
 //
 //   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0    closes inside of every node and leaf, so no link carries a block twice
 #include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -19,6 +20,8 @@ Program make_ring(const Job& job, Rank rank, const Request& request, const Spec&
     return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, true, slices_of(request, spec));
 }
 
+std::optional<double> formula_ring(const FormulaInput& input) { return ring_s(input, input.bytes, 1, true); }
+
 }  // namespace
 
 const Algorithm allgather_ring{
@@ -33,6 +36,7 @@ const Algorithm allgather_ring{
     .refuse = refuse_ring,
     .make = make_ring,
     .pipelined = in_segments,
+    .formula = formula_ring,
     .candidates = "ring:segment=32K ring ring:nested=no",
     .samples = "ring ring:nested=no ring:segment=20 ring:order=rank,segment=40 ring:order=rank",
 };

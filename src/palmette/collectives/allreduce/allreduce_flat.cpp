@@ -1,5 +1,6 @@
 // Flat allreduce among all ranks, without leaders: recursive_doubling, recursive_multiplying, all, rabenseifner,
 // circulant, pat, ring and direct. The patterns are drawn in reduce_exchange_*.cpp.
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -73,6 +74,29 @@ constexpr std::string_view order_keys = "order=topology|rank, segment=SIZE";
 constexpr std::string_view any_ranks =
     "an operation that isn't commutative needs ranks in topology order, or order=rank";
 
+// Simulated where vectors are cut into segments; a ring's are part of its formula.
+std::optional<double> formula_flat(const FormulaInput& input) {
+    if (input.spec.find("segment")) return std::nullopt;
+    return vector_exchange_s(input, input.spec.name, input.bytes, 1, 1);
+}
+
+std::optional<double> formula_multiplying(const FormulaInput& input) {
+    if (input.spec.find("segment")) return std::nullopt;
+    const std::string pattern = "recursive_multiplying." + std::to_string(input.spec.integer("radix", 4, 2));
+    return vector_exchange_s(input, pattern, input.bytes, 1, 1);
+}
+
+std::optional<double> formula_ring(const FormulaInput& input) {
+    const double n = input.bytes, p = input.tiers.ranks();
+    return 2 * ring_s(input, n / p, 1, true) + input.tiers.reduce_s(n * (p - 1) / p);
+}
+
+std::optional<double> formula_direct(const FormulaInput& input) {
+    if (input.spec.find("segment")) return std::nullopt;
+    const double n = input.bytes, p = input.tiers.ranks();
+    return 2 * input.tiers.all_to_all(n / p) + input.tiers.reduce_s(n * (p - 1) / p);
+}
+
 }  // namespace
 
 const Algorithm allreduce_recursive_doubling{
@@ -88,6 +112,7 @@ const Algorithm allreduce_recursive_doubling{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_flat,
     .candidates = "recursive_doubling recursive_doubling:order=rank",
     .samples = "recursive_doubling recursive_doubling:order=rank,segment=20",
 };
@@ -104,6 +129,7 @@ const Algorithm allreduce_recursive_multiplying{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_multiplying,
     .candidates = "recursive_multiplying",
     .samples = "recursive_multiplying recursive_multiplying:radix=3,segment=24",
 };
@@ -120,6 +146,7 @@ const Algorithm allreduce_all{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_flat,
     .samples = "all",
 };
 
@@ -136,6 +163,7 @@ const Algorithm allreduce_rabenseifner{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_flat,
     .candidates = "rabenseifner",
     .samples = "rabenseifner rabenseifner:order=rank,segment=4",
 };
@@ -153,6 +181,7 @@ const Algorithm allreduce_circulant{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_flat,
     .samples = "circulant circulant:order=rank,segment=4",
 };
 
@@ -169,6 +198,7 @@ const Algorithm allreduce_pat{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_flat,
     .candidates = "pat",
     .samples = "pat pat:order=rank,segment=4",
 };
@@ -187,6 +217,7 @@ const Algorithm allreduce_ring{
     .make = make_flat,
     .tags = tags_flat,
     .pipelined = in_segments,
+    .formula = formula_ring,
     .candidates = "ring:segment=32K ring",
     .samples = "ring ring:nested=no,segment=4",
 };
@@ -204,6 +235,7 @@ const Algorithm allreduce_direct{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_direct,
     .candidates = "direct",
     .samples = "direct",
 };

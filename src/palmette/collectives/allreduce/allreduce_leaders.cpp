@@ -12,6 +12,7 @@
 //   sockets, between sockets, between nodes, and back.
 #include <algorithm>
 
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/leader_groups.hpp"
 #include "palmette/collectives/exchanges/vector_tree.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -231,6 +232,49 @@ Program make_leaders(const Job& job, Rank rank, const Request& request, const Sp
     return LeadersMaker(job, rank, request, spec).make();
 }
 
+/// All ranks of the groups of a level lead a chunk, as many as the smallest group has: with very uneven ones its few
+/// ranks determine the time.
+std::optional<double> formula_of_level(const FormulaInput& input, std::string_view level, std::string_view between) {
+    const Tiers& tiers = input.tiers;
+    const std::size_t tier = tiers.named(level);
+    const double n = input.bytes, members = tiers[tier].ranks, many = tiers[tier].least;
+    if (tiers[tier].name != level || members >= tiers.ranks() || tiers[tier].most > 2 * many) return std::nullopt;
+    const auto exchange = vector_exchange_s(input, between, n / many, members, members / many);
+    if (!exchange) return std::nullopt;
+    return tiers.spread_within(tier, many, n / many, true) + *exchange +
+           tiers.spread_within(tier, many, n / many, false);
+}
+
+std::optional<double> formula_leaders(const FormulaInput& input) {
+    if (input.spec.find("segment")) return std::nullopt;
+    const Tiers& tiers = input.tiers;
+    const double n = input.bytes, group = tiers.node().ranks;
+    const std::string_view between = input.spec.find("between").value_or("recursive_doubling");
+    const std::string_view inside = input.spec.find("inside").value_or("linear");
+    const std::string_view leaders = input.spec.find("leaders").value_or("1");
+    if (const auto level = input.spec.find("level"))
+        return leaders == "all" && inside == "linear" ? formula_of_level(input, *level, between) : std::nullopt;
+    if (leaders != "all" && input.spec.integer("leaders", 1) > 1 && inside != "linear") return std::nullopt;
+    const double many =
+        leaders == "all" ? group : std::min(group, static_cast<double>(input.spec.integer("leaders", 1)));
+    if (many <= 1) {
+        const auto exchange = vector_exchange_s(input, between, n, group, group);
+        if (!exchange) return std::nullopt;
+        return leader_in_node_s(input, n, inside, true) + *exchange + leader_in_node_s(input, n, inside, false);
+    }
+    const auto exchange = vector_exchange_s(input, between, n / many, group, group / many);
+    if (!exchange) return std::nullopt;
+    const double chunk = n / many;
+    if (many < group) {
+        // A leader receives from all other ranks of its node; these send one chunk to each leader.
+        const double one = tiers.intra_node().overhead_s + chunk / tiers.intra_node().stream;
+        const double ends =
+            tiers.intra_node().latency_s + std::max((group - 1 + many - 1) * one, tiers.memory_s((group - 1) * n));
+        return 2 * ends + tiers.reduce_s(chunk * (group - 1)) + *exchange;
+    }
+    return split_in_node_s(input, inside, n, true) + *exchange + split_in_node_s(input, inside, n, false);
+}
+
 }  // namespace
 
 const Algorithm allreduce_leaders{
@@ -255,6 +299,7 @@ const Algorithm allreduce_leaders{
     .make = make_leaders,
     .tags = tags_leaders,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_leaders,
     .candidates =
         "leaders:between=recursive_doubling,inside=linear leaders:between=rabenseifner,inside=linear "
         "leaders:between=recursive_doubling,inside=shared leaders:between=rabenseifner,inside=shared "

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/rows.hpp"
 
@@ -279,6 +280,15 @@ Program make_node_aware(const Job& job, Rank rank, const Request& request, const
     return NodeAwareMaker(job, rank, request, spec).make();
 }
 
+std::optional<double> formula_node_aware(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    // With nodes of different sizes the number of lanes is the size of the smallest one.
+    if (input.has_any({"radix", "inside", "segment"}) || !tiers.even()) return std::nullopt;
+    const double n = input.bytes, group = tiers.node().ranks, nodes = tiers.nodes();
+    return 2 * summed_in_node_s(tiers, n) + tiers.between_nodes((nodes - 1) / group, n) +
+           tiers.reduce_s(n * (nodes - 1) / group);
+}
+
 }  // namespace
 
 const Algorithm allreduce_node_aware{
@@ -298,6 +308,7 @@ const Algorithm allreduce_node_aware{
     .refuse = refuse_node_aware,
     .make = make_node_aware,
     .tags = tags_node_aware,
+    .formula = formula_node_aware,
     .candidates = "node_aware",
     .samples = "node_aware node_aware:radix=2,inside=recursive_doubling node_aware:radix=3,inside=all,segment=20",
 };

@@ -1,5 +1,6 @@
 // allreduce, node_pieces: direct reduce-scatter and allgather between nodes with one piece of the vector per node. See
 // node_pieces.hpp.
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 
@@ -42,6 +43,7 @@ const Algorithm allreduce_node_pieces{
     .refuse = refuse_pieces,
     .make = make_pieces,
     .tags = node_pieces_tags,
+    .formula = node_pieces_formula,
     .candidates =
         "node_pieces node_pieces:inside=halving.4 node_pieces:inside=halving,complete=tree,segment=8K,window=3",
     .samples =

@@ -11,7 +11,9 @@
 //   the direct exchange. So k trades messages for bytes (p/k blocks per message). Blocks are sent and received in
 //   place: neither rotation is needed.
 #include <algorithm>
+#include <cmath>
 
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -107,6 +109,20 @@ Program make_bruck(const Job& job, Rank rank, const Request&, const Spec& spec) 
     return Bruck(job, rank, spec.integer("radix", 2, 2)).make();
 }
 
+std::optional<double> formula_bruck(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    const double p = tiers.ranks(), radix = input.spec.integer("radix", 2, 2);
+    double total = 0;
+    for (double d = 1; d < p; d *= radix) {
+        // Messages for the other digits of this position are outstanding concurrently.
+        const double digits = std::min(radix, std::ceil(p / d)) - 1;
+        const double moved = input.bytes * p * digits / (digits + 1);
+        total += tiers.round(std::min(d * (digits + 1) / 2, p / 2), moved, Partners::shift) + 2 * tiers.copy_s(moved) +
+                 (digits - 1) * 2 * tiers[tiers.crossed(d)].overhead_s;
+    }
+    return total;
+}
+
 }  // namespace
 
 const Algorithm alltoall_bruck{
@@ -122,6 +138,7 @@ const Algorithm alltoall_bruck{
     .relays = true,
     .refuse = refuse_bruck,
     .make = make_bruck,
+    .formula = formula_bruck,
     .candidates = "bruck bruck:radix=4 bruck:radix=8",
     .samples = "bruck bruck:radix=3 bruck:radix=8",
 };

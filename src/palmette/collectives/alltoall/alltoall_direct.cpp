@@ -12,6 +12,7 @@
 //   levels=together there are W in all, and none is sent before the W-th last receive of earlier turns has completed.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
 
@@ -140,6 +141,8 @@ Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spe
                                                           : Direct(job, rank).in_step(order, window);
 }
 
+std::optional<double> formula_direct(const FormulaInput& input) { return input.tiers.all_to_all(input.bytes); }
+
 }  // namespace
 
 const Algorithm alltoall_linear{
@@ -155,6 +158,7 @@ const Algorithm alltoall_linear{
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse_linear,
     .make = make_linear,
+    .formula = formula_direct,
     .candidates = "linear",
     .samples = "linear linear:partners=shift",
 };
@@ -172,6 +176,7 @@ const Algorithm alltoall_pairwise{
     .preconditions = "partners=xor needs a power of two ranks",
     .refuse = refuse_pairwise,
     .make = make_pairwise,
+    .formula = formula_direct,
     .samples =
         "pairwise pairwise:window=1 pairwise:window=3,partners=shift pairwise:window=2,partners=xor "
         "pairwise:window=1,levels=together pairwise:window=3,partners=shift,levels=together",

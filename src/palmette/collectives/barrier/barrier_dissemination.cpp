@@ -6,8 +6,11 @@
 //                     round 3   0 → 4, 1 → 5, ..., 7 → 3
 //
 //   with inside=shared only one rank of each node takes part, and the others notify it through shared memory.
+#include <algorithm>
+
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 #include "palmette/collectives/barrier/barrier_parts.hpp"
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -29,6 +32,23 @@ Program make_dissemination(const Job& job, Rank rank, const Request& request, co
     return parts.finish();
 }
 
+std::optional<double> formula_dissemination(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    const auto inside = input.spec.find("inside");
+    if (inside && (inside != "shared" || !input.shares)) return std::nullopt;
+    double total = 0;
+    if (inside && tiers.node().ranks > 1) total += 2 * tiers.intra_node().latency_s;
+    const double radix = input.spec.integer("radix", 2, 2);
+    // All ranks wait for the pair at the longest distance: across a group's boundary even where most partners are
+    // inside of it.
+    const double first = inside ? tiers.node().ranks : 1;
+    for (double d = first; d < tiers.ranks(); d *= radix) {
+        const Tier& tier = tiers[tiers.crossed(std::min(radix * d, tiers.ranks() - 1))];
+        total += tier.latency_s + (radix - 2) * 2 * tier.overhead_s;
+    }
+    return total;
+}
+
 }  // namespace
 
 const Algorithm barrier_dissemination{
@@ -42,6 +62,7 @@ const Algorithm barrier_dissemination{
     .refuse = refuse_dissemination,
     .make = make_dissemination,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_dissemination,
     .candidates = "dissemination:inside=shared dissemination",
     .samples = "dissemination dissemination:radix=4 dissemination:radix=3,inside=shared",
 };

@@ -5,9 +5,12 @@
 //       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4      every leaf has entered
 //       0 ↔ 4                                         one latency through the spine, whatever the number of leaves
 //       0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7
+#include <cmath>
+
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 
 #include "palmette/collectives/barrier/barrier_parts.hpp"
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
@@ -57,6 +60,26 @@ Program make_leaders(const Job& job, Rank rank, const Request& request, const Sp
     return barrier_among_leaders(job, rank, request, spec, level_of(job, spec), between_of(job, spec));
 }
 
+std::optional<double> formula_leaders(const FormulaInput& input) {
+    if (!input.spec.options.empty()) return std::nullopt;
+    const Tiers& tiers = input.tiers;
+    double total = 0;
+    // Up to the leaders of the outermost level, across once, and down again.
+    for (std::size_t t = 0; t < tiers.count(); ++t) {
+        const double around = t == 0 ? tiers.ranks() : tiers[t - 1].ranks;
+        const double own = t + 1 == tiers.count() ? 1 : tiers[t].ranks;
+        const double members = std::ceil(around / own);
+        if (members <= 1) continue;
+        const double star = tiers[t].latency_s + (members - 2) * tiers[t].overhead_s;
+        const double tree = std::ceil(std::log2(members)) * tiers[t].latency_s;
+        if (t == 0)
+            total += members <= 16 ? star + (members - 1) * tiers[t].overhead_s : tree;
+        else
+            total += 2 * (members < 9 ? star : tree);
+    }
+    return total;
+}
+
 }  // namespace
 
 Program barrier_among_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec, std::size_t level,
@@ -97,6 +120,7 @@ const Algorithm barrier_leaders{
     .refuse = refuse_leaders,
     .make = make_leaders,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_leaders,
     .candidates = "leaders",
     .samples =
         "leaders leaders:between=dissemination,level=node,inside=shared "

@@ -8,11 +8,13 @@
 //       round 2    0 → 4  block 2      1 → 5  block 0      2 → 6  block 1      3 → 7  block 0
 //       round 3    0 → 1  block 3      ...                 every rank sends and receives, until all have all blocks
 #include <algorithm>
+#include <cmath>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/circulant.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -69,6 +71,15 @@ std::int64_t tags_circulant(const Job& job, const Request& request, const Spec& 
     return segments_of(request, spec) + static_cast<std::int64_t>(circulant_skips(job.size()).size());
 }
 
+/// With the segments of segments_of, at most 64 where segment=SIZE gives them.
+std::optional<double> formula_circulant(const FormulaInput& input) {
+    const double vector = input.bytes;
+    const double fallback = vector < 32 << 10 ? 1 : std::max(16.0, std::ceil(vector / (64 << 10)));
+    return circulant_vector_s(input, input.spec.find("segments")  ? input.spec.integer("segments", 1)
+                                     : input.spec.find("segment") ? input.segments(vector)
+                                                                  : fallback);
+}
+
 }  // namespace
 
 const Algorithm bcast_circulant{
@@ -86,6 +97,7 @@ const Algorithm bcast_circulant{
     .make = make_circulant,
     .tags = tags_circulant,
     .pipelined = [](const Spec& spec) { return !spec.find("window"); },
+    .formula = formula_circulant,
     .candidates = "circulant circulant:segment=24K,window=1",
     .samples = "circulant circulant:segments=5,order=rank circulant:segments=4,window=1",
 };

@@ -8,6 +8,7 @@
 //       2 → 3: B       5 → 4: C       7 → 6: D           inside: its piece to all of a node
 //       4 → 2: C   7 → 3: D   2 → 4: B   7 → 5: D  ...   between
 //       2 ⇄ 3: AB, CD                                    inside
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/tree_shape.hpp"
@@ -225,6 +226,7 @@ const Algorithm bcast_node_pieces{
     .refuse = refuse_pieces,
     .make = make_pieces,
     .tags = tags_pieces,
+    .formula = node_pieces_formula,
     .candidates = "node_pieces node_pieces:inside=halving,relays=1,segment=8K node_pieces:relays=1,segment=32K",
     .samples =
         "node_pieces node_pieces:segment=24 node_pieces:inside=halving.4 node_pieces:inside=halving.3,segment=40 "

@@ -38,6 +38,7 @@ const Algorithm bcast_linear{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "linear:order=rank",
 };
 
@@ -51,6 +52,7 @@ const Algorithm bcast_k_nomial{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .candidates = "k_nomial:window=1 k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank",
     .samples = "k_nomial:radix=3,segment=24 k_nomial:order=rank k_nomial:window=1",
 };
@@ -66,6 +68,7 @@ const Algorithm bcast_k_ary{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "k_ary:radix=3,segment=32",
 };
 
@@ -82,6 +85,7 @@ const Algorithm bcast_chain{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "chain:segment=32",
 };
 
@@ -104,6 +108,7 @@ const Algorithm bcast_by_topology{
     .tags = one_tag_a_slice,
     .node_memory = NodeMemory::where_asked,
     .pipelined = chained_on_top,
+    .formula = topology_vector_formula,
     .candidates =
         "by_topology:node=linear,leaf=linear,top=linear by_topology:node=postal.5,top=postal.6 "
         "by_topology:node=k_nomial.4,top=k_nomial.4 by_topology:node=postal.5,top=linear,relays=all "
@@ -134,6 +139,7 @@ const Algorithm bcast_bine{
     .make = make_bine,
     .tags = one_tag_a_slice,
     .samples = "bine:segment=32",
+    .kin = "k_nomial",
 };
 
 const Algorithm bcast_earliest{

@@ -11,6 +11,7 @@
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/bine.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -92,6 +93,11 @@ Program make_scatter_bine(const Job& job, Rank rank, const Request& request, con
 // gather and scatter are each other reversed in time.
 constexpr std::string_view samples_bine = "bine bine:order=rank,segment=20";
 
+/// As many stages as a binomial tree's.
+std::optional<double> formula_bine(const FormulaInput& input) {
+    return blocks_along_s(input, flat_phases(input, TreeShape{2}));
+}
+
 }  // namespace
 
 const Algorithm gather_bine{
@@ -106,7 +112,9 @@ const Algorithm gather_bine{
     .relays = true,
     .refuse = refuse_bine_blocks,
     .make = make_gather_bine,
+    .formula = formula_bine,
     .samples = samples_bine,
+    .kin = "k_nomial",
 };
 
 const Algorithm scatter_bine{
@@ -121,7 +129,9 @@ const Algorithm scatter_bine{
     .relays = true,
     .refuse = refuse_bine_blocks,
     .make = make_scatter_bine,
+    .formula = formula_bine,
     .samples = samples_bine,
+    .kin = "k_nomial",
 };
 
 }  // namespace palmette::collectives

@@ -8,6 +8,7 @@
 //       1    3              5    7      ranks with the leader of their node; 4 with 0 across the top
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -30,6 +31,10 @@ constexpr std::string_view samples_by_topology =
     "by_topology:leaf=linear by_topology:node=binomial,direct=64 by_topology:node=linear,top=linear,relays=all "
     "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20";
 
+std::optional<double> formula_by_topology(const FormulaInput& input) {
+    return blocks_along_s(input, topology_phases(input));
+}
+
 }  // namespace
 
 const Algorithm gather_by_topology{
@@ -45,6 +50,7 @@ const Algorithm gather_by_topology{
     .relays = true,
     .refuse = refuse_by_topology,
     .make = make_gather_by_topology,
+    .formula = formula_by_topology,
     .candidates = candidates_by_topology,
     .samples = samples_by_topology,
 };
@@ -62,6 +68,7 @@ const Algorithm scatter_by_topology{
     .relays = true,
     .refuse = refuse_by_topology,
     .make = make_scatter_by_topology,
+    .formula = formula_by_topology,
     .candidates = candidates_by_topology,
     .samples = samples_by_topology,
 };

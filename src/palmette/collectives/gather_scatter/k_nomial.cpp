@@ -6,6 +6,7 @@
 //                               7
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -23,6 +24,10 @@ constexpr std::string_view candidates_k_nomial =
     "k_nomial k_nomial:radix=8 k_nomial:radix=4,order=rank k_nomial:radix=8,order=rank";
 constexpr std::string_view samples_k_nomial = "k_nomial k_nomial:radix=3 k_nomial:radix=4,order=rank,segment=24";
 
+std::optional<double> formula_k_nomial(const FormulaInput& input) {
+    return blocks_along_s(input, flat_phases(input, TreeShape{input.spec.integer("radix", 2, 2)}));
+}
+
 }  // namespace
 
 const Algorithm gather_k_nomial{
@@ -36,6 +41,7 @@ const Algorithm gather_k_nomial{
     .relays = true,
     .refuse = refuse_k_nomial,
     .make = make_gather_k_nomial,
+    .formula = formula_k_nomial,
     .candidates = candidates_k_nomial,
     .samples = samples_k_nomial,
 };
@@ -51,6 +57,7 @@ const Algorithm scatter_k_nomial{
     .relays = true,
     .refuse = refuse_k_nomial,
     .make = make_scatter_k_nomial,
+    .formula = formula_k_nomial,
     .candidates = candidates_k_nomial,
     .samples = samples_k_nomial,
 };

@@ -5,6 +5,7 @@
 //                          0
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -21,6 +22,10 @@ Program make_scatter_linear(const Job& job, Rank rank, const Request& request, c
 constexpr std::string_view candidates_linear = "linear linear:order=rank";
 constexpr std::string_view samples_linear = "linear linear:order=rank";
 
+std::optional<double> formula_linear(const FormulaInput& input) {
+    return blocks_along_s(input, flat_phases(input, TreeShape{}));
+}
+
 }  // namespace
 
 const Algorithm gather_linear{
@@ -31,6 +36,7 @@ const Algorithm gather_linear{
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
     .make = make_gather_linear,
+    .formula = formula_linear,
     .candidates = candidates_linear,
     .samples = samples_linear,
 };
@@ -43,6 +49,7 @@ const Algorithm scatter_linear{
     .keys = "order=topology|rank",
     .refuse = refuse_linear,
     .make = make_scatter_linear,
+    .formula = formula_linear,
     .candidates = candidates_linear,
     .samples = samples_linear,
 };

@@ -5,6 +5,7 @@
 // combined in rank order, so noncommutative operations are served as well.
 #include <algorithm>
 
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/plan/space.hpp"
 
@@ -355,6 +356,29 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     return {};
 }
 
+std::optional<double> formula(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    if (tiers.nodes() > 1) return std::nullopt;
+    const double n = input.bytes, p = tiers.ranks(), signal = tiers.intra_node().latency_s;
+    switch (input.request.collective) {
+        case Collective::bcast:
+            return signal + tiers.copy_s(n) + std::max(tiers.copy_s(n), tiers.memory_s((p - 1) * n));
+        case Collective::gather:
+        case Collective::scatter:
+            return signal + tiers.copy_s(n) + tiers.copy_s(n * p);
+        case Collective::allgather:
+        case Collective::alltoall:
+            return signal + tiers.copy_s(n) + std::max(tiers.copy_s(n * p), tiers.memory_s(n * p * p));
+        case Collective::barrier:
+            return 2 * signal;
+        default:
+            // Each rank combines its share of all vectors, and all read the shares.
+            return 2 * signal + tiers.copy_s(n) +
+                   std::max(tiers.pull_reduce_s(n * (p - 1) / p), tiers.memory_s(n * p)) +
+                   std::max(tiers.copy_s(n), tiers.memory_s(n * p));
+    }
+}
+
 }  // namespace
 
 std::vector<Algorithm> shared_rows() {
@@ -371,6 +395,7 @@ std::vector<Algorithm> shared_rows() {
             .refuse = refuse,
             .make = make,
             .node_memory = NodeMemory::always,
+            .formula = formula,
             .candidates = "shared",
             .samples = "shared",
         });

@@ -10,12 +10,14 @@
 //
 // A rank sends each block once, after it has received all that come to it of this block.
 #include <algorithm>
+#include <cmath>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/circulant.hpp"
 #include "palmette/collectives/trees/scratch_buffer.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -107,6 +109,15 @@ std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
     return segments_of(request, spec) + static_cast<std::int64_t>(circulant_skips(job.size()).size());
 }
 
+/// With the segments of segments_of, at most 64 where segment=SIZE gives them.
+std::optional<double> formula_circulant(const FormulaInput& input) {
+    const double vector = input.bytes;
+    const double fallback = std::max(1.0, std::ceil(vector / std::clamp<double>(vector / 16, 8 << 10, 64 << 10)));
+    return circulant_vector_s(input, input.spec.find("segments")  ? input.spec.integer("segments", 1)
+                                     : input.spec.find("segment") ? input.segments(vector)
+                                                                  : fallback);
+}
+
 }  // namespace
 
 const Algorithm reduce_circulant{
@@ -124,6 +135,7 @@ const Algorithm reduce_circulant{
     .make = make,
     .tags = tags,
     .pipelined = [](const Spec& spec) { return !spec.find("window"); },
+    .formula = formula_circulant,
     .candidates = "circulant circulant:segment=2K circulant:segment=4K,window=1",
     .samples = "circulant circulant:segments=5,order=rank circulant:segments=4,window=1",
 };

@@ -1,5 +1,6 @@
 // reduce, node_pieces: direct reduce-scatter between nodes with one piece of the vector per node, then a gather at the
 // root. See node_pieces.hpp.
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 
@@ -43,6 +44,7 @@ const Algorithm reduce_node_pieces{
     .refuse = refuse_pieces,
     .make = make_pieces,
     .tags = node_pieces_tags,
+    .formula = node_pieces_formula,
     .candidates = "node_pieces node_pieces:inside=halving,segment=8K",
     .samples =
         "node_pieces node_pieces:inside=halving,segment=40 node_pieces:segment=24,window=2 "

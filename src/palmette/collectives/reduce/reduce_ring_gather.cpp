@@ -141,6 +141,7 @@ const Algorithm reduce_ring_gather{
     .make = make_ring_gather,
     .tags = tags_ring_gather,
     .samples = "ring_gather",
+    .kin = "reduce_scatter_gather",
 };
 
 }  // namespace palmette::collectives

@@ -14,6 +14,7 @@
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/bine.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -172,6 +173,19 @@ Program make_scatter_gather(const Job& job, Rank rank, const Request& request, c
 
 std::int64_t tags_scatter_gather(const Job&, const Request&, const Spec&) { return 128; }
 
+std::optional<double> formula_scatter_gather(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    double part = input.bytes, total = shrinking_s(tiers, input.bytes);
+    double whole = 1;  // ranks beyond the largest power of two are folded in first
+    while (whole * 2 <= tiers.ranks()) whole *= 2;
+    if (whole < tiers.ranks()) total += tiers.message(tiers.crossed(1), input.bytes) + tiers.reduce_s(input.bytes);
+    for (double d = 1; d < whole; d *= 2) {
+        part /= 2;
+        total += tiers.round(d, part, Partners::flip) + tiers.reduce_s(part);
+    }
+    return total;
+}
+
 }  // namespace
 
 const Algorithm reduce_reduce_scatter_gather{
@@ -186,6 +200,7 @@ const Algorithm reduce_reduce_scatter_gather{
     .refuse = refuse_scatter_gather,
     .make = make_scatter_gather,
     .tags = tags_scatter_gather,
+    .formula = formula_scatter_gather,
     .candidates = "reduce_scatter_gather reduce_scatter_gather:order=rank",
     .samples = "reduce_scatter_gather",
 };

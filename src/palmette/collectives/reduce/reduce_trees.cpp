@@ -38,6 +38,7 @@ const Algorithm reduce_linear{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "linear linear:order=rank,segment=32",
 };
 
@@ -51,6 +52,7 @@ const Algorithm reduce_k_nomial{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .candidates = "k_nomial k_nomial:order=rank k_nomial:radix=3 k_nomial:radix=4,order=rank",
     .samples = "k_nomial:radix=3,segment=24 k_nomial:order=rank",
 };
@@ -65,6 +67,7 @@ const Algorithm reduce_k_ary{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "k_ary:radix=3,segment=32",
 };
 
@@ -80,6 +83,7 @@ const Algorithm reduce_chain{
     .refuse = refuse_flat_vector,
     .make = make_flat,
     .tags = one_tag_a_slice,
+    .formula = flat_vector_formula,
     .samples = "chain:segment=32",
 };
 
@@ -102,6 +106,7 @@ const Algorithm reduce_by_topology{
     .tags = one_tag_a_slice,
     .node_memory = NodeMemory::where_asked,
     .pipelined = chained_on_top,
+    .formula = topology_vector_formula,
     .candidates =
         "by_topology:node=linear,leaf=linear,top=linear by_topology:node=postal.4,top=postal.4 "
         "by_topology:node=k_nomial.4,top=k_nomial.4 by_topology:node=k_nomial.3,top=postal.12,relays=4 "
@@ -129,6 +134,7 @@ const Algorithm reduce_bine{
     .make = make_bine,
     .tags = one_tag_a_slice,
     .samples = "bine:segment=32",
+    .kin = "k_nomial",
 };
 
 const Algorithm reduce_earliest{

@@ -1,5 +1,8 @@
 // Flat reduce_scatter among all ranks, without leaders: ring, recursive_halving, circulant, pat, pairwise and direct.
 // Block i of all vectors is combined at rank i. The patterns are drawn in reduce_exchange_*.cpp.
+#include <cmath>
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
+
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -88,6 +91,29 @@ constexpr std::string_view order_keys = "order=topology|rank, segment=SIZE";
 constexpr std::string_view any_ranks =
     "an operation that isn't commutative needs ranks in topology order, or order=rank";
 
+/// Time to combine the blocks of all others.
+double combined_s(const FormulaInput& input) { return input.tiers.reduce_s(input.bytes * (input.tiers.ranks() - 1)); }
+
+std::optional<double> formula_ring(const FormulaInput& input) {
+    return ring_s(input, input.bytes, 1, true) + combined_s(input);
+}
+
+std::optional<double> formula_halving(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    const double p = tiers.ranks(), whole = std::exp2(std::floor(std::log2(p)));
+    const double folded =
+        whole < p ? tiers.message(tiers.crossed(1), input.bytes * p) + tiers.reduce_s(input.bytes * p) : 0;
+    return doubling_s(tiers, input.bytes, 1) + combined_s(input) + folded;
+}
+
+std::optional<double> formula_skips(const FormulaInput& input) {
+    return skips_s(input.tiers, input.spec.name, input.bytes, 1, 1) + combined_s(input);
+}
+
+std::optional<double> formula_direct(const FormulaInput& input) {
+    return input.tiers.all_to_all(input.bytes) + combined_s(input);
+}
+
 }  // namespace
 
 const Algorithm reduce_scatter_ring{
@@ -104,6 +130,7 @@ const Algorithm reduce_scatter_ring{
     .make = make_flat,
     .tags = tags_flat,
     .pipelined = in_segments,
+    .formula = formula_ring,
     .candidates = "ring:segment=32K ring:nested=no",
     .samples = "ring ring:nested=no,segment=32 ring:order=rank",
 };
@@ -119,6 +146,7 @@ const Algorithm reduce_scatter_recursive_halving{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_halving,
     .candidates = "recursive_halving",
     .samples = "recursive_halving recursive_halving:order=rank,segment=32",
 };
@@ -135,6 +163,7 @@ const Algorithm reduce_scatter_circulant{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_skips,
     .samples = "circulant circulant:order=rank,segment=32",
 };
 
@@ -151,6 +180,7 @@ const Algorithm reduce_scatter_pat{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_skips,
     .candidates = "pat",
     .samples = "pat pat:order=rank,segment=32",
 };
@@ -182,6 +212,7 @@ const Algorithm reduce_scatter_direct{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_direct,
     .samples = "direct direct:order=rank",
 };
 

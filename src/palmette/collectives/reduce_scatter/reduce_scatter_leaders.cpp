@@ -7,6 +7,7 @@
 //       0 → 1     2 → 3   |   4 → 5     6 → 7                                 distribute
 #include <algorithm>
 
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/vector_tree.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -238,6 +239,45 @@ Program make_leaders(const Job& job, Rank rank, const Request& request, const Sp
     return Maker(job, rank, request, spec).make();
 }
 
+/// Each rank combines a share of the node's vectors, exchanges it with the ranks of its lane, and hands out what has
+/// come together.
+double all_lead_s(const FormulaInput& input, std::string_view between, std::string_view inside) {
+    const Tiers& tiers = input.tiers;
+    const double m = input.bytes, group = tiers.node().ranks, nodes = tiers.nodes();
+    const double steps = between == "direct" ? tiers.between_nodes(nodes - 1, m) : skips_s(tiers, between, m, group, 1);
+    const double exchange = nodes > 1 ? steps + tiers.reduce_s(m * (nodes - 1)) : 0;
+    return split_in_node_s(input, inside, m * tiers.ranks(), true) + exchange +
+           (group > 1 && input.shares
+                ? tiers.intra_node().latency_s + (group - 1) * assumed::cache_miss_s + 2 * tiers.copy_s(m)
+                : tiers.within_node(1, m));
+}
+
+std::optional<double> formula_leaders(const FormulaInput& input) {
+    if (input.spec.find("level")) return std::nullopt;
+    const Tiers& tiers = input.tiers;
+    const double m = input.bytes, p = tiers.ranks(), group = tiers.node().ranks, nodes = tiers.nodes();
+    const std::string_view inside = input.spec.find("inside").value_or("linear");
+    const std::string_view between = input.spec.find("between").value_or("direct");
+    if (input.spec.find("leaders") == "all")
+        return inside == "shared" ? std::optional(all_lead_s(input, between, inside)) : std::nullopt;
+    if (std::min(group, static_cast<double>(input.spec.integer("leaders", 1))) > 1) return std::nullopt;
+    // Vectors are reduced to the leader, blocks of other nodes go directly to their leaders, each member gets its
+    // block.
+    double exchange = nodes > 1 ? tiers.round(group, m * group, Partners::shift, group) : 0;
+    for (std::size_t t = 0; t + 1 < tiers.count(); ++t)
+        if (!tiers[t].inside && tiers[t].edge > 0 && tiers[t].ranks < p)
+            exchange = std::max(exchange, (p - tiers[t].ranks) * m * tiers[t].ranks / group / tiers[t].edge);
+    // Of a leader, whose messages are all outstanding at once.
+    if (nodes > 1) exchange = std::max(exchange, tiers[0].latency_s + (nodes - 2) * 2 * tiers.busy(0, m * group));
+    if (between != "direct" && nodes > 1) {
+        const auto steps = block_exchange_s(input, between, m * group, group);
+        if (!steps) return std::nullopt;
+        exchange = *steps;
+    }
+    return leader_in_node_s(input, m * p, inside, true) + exchange + tiers.reduce_s(m * group * (nodes - 1)) +
+           leader_in_node_s(input, m, "linear", false);
+}
+
 }  // namespace
 
 const Algorithm reduce_scatter_leaders{
@@ -258,6 +298,7 @@ const Algorithm reduce_scatter_leaders{
     .make = make_leaders,
     .tags = tags_leaders,
     .node_memory = NodeMemory::where_asked,
+    .formula = formula_leaders,
     .candidates =
         "leaders:leaders=all,inside=shared leaders:inside=linear leaders:leaders=all,between=pat,inside=shared",
     .samples =

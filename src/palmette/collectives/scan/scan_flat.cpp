@@ -1,6 +1,9 @@
 // Flat scan and exscan among all ranks, in rank order: linear, recursive_doubling and all. The patterns are drawn in
 // scan_exchange.hpp.
+#include <algorithm>
+
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
+#include "palmette/collectives/formula.hpp"
 #include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
@@ -51,6 +54,33 @@ Program make_flat(const Job& job, Rank rank, const Request& request, const Spec&
     return builder.finish();
 }
 
+std::optional<double> formula_linear(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    const double n = input.bytes, p = tiers.ranks(), cuts = input.segments(n);
+    double first = 0, hop = 0, inner = 1;
+    for (std::size_t t = tiers.count(); t-- > 0;) {
+        const double around = t == 0 ? p : tiers[t - 1].ranks;
+        if (around <= inner) continue;
+        const double crossings = p / inner - p / around;
+        first += crossings * (tiers.message(t, n / cuts) + tiers.reduce_s(n / cuts));
+        hop = std::max(hop, tiers.transfer(t, n / cuts) * (tiers[t].inside ? 2 : 1) + 2 * tiers[t].overhead_s);
+        inner = around;
+    }
+    return first + (cuts - 1) * hop;
+}
+
+std::optional<double> formula_doubling(const FormulaInput& input) {
+    const Tiers& tiers = input.tiers;
+    double total = 0;
+    for (double d = 1; d < tiers.ranks(); d *= 2)
+        total += tiers.round(d, input.bytes, Partners::shift) + tiers.reduce_s(input.bytes);
+    return total;
+}
+
+std::optional<double> formula_all(const FormulaInput& input) {
+    return input.tiers.all_to_all(input.bytes) + input.tiers.reduce_s(input.bytes * (input.tiers.ranks() - 1));
+}
+
 }  // namespace
 
 const Algorithm scan_linear{
@@ -65,6 +95,7 @@ const Algorithm scan_linear{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_linear,
     .candidates = "linear:segment=2K linear:segment=8K",
     .samples = "linear linear:segment=20",
 };
@@ -80,6 +111,7 @@ const Algorithm scan_recursive_doubling{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_doubling,
     .candidates = "recursive_doubling",
     .samples = "recursive_doubling recursive_doubling:segment=24",
 };
@@ -94,6 +126,7 @@ const Algorithm scan_all{
     .refuse = refuse_flat,
     .make = make_flat,
     .tags = tags_flat,
+    .formula = formula_all,
     .candidates = "all",
     .samples = "all",
 };

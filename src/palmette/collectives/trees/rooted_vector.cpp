@@ -8,6 +8,7 @@
 #include "palmette/collectives/trees/earliest_arrival_tree.hpp"
 #include "palmette/collectives/trees/laned_tree.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
+#include "palmette/collectives/trees/tree_formulas.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -203,6 +204,14 @@ RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& reques
     form.bytes = request.block_bytes / tree.parts;
     tree.neighbours = EarliestArrivalTree(job, job.position_of(request.root), form).of(tree.self);
     return tree;
+}
+
+std::optional<double> flat_vector_formula(const FormulaInput& input) {
+    return vector_along_s(input, flat_phases(input, flat_shape(input.spec)));
+}
+
+std::optional<double> topology_vector_formula(const FormulaInput& input) {
+    return vector_along_s(input, topology_phases(input));
 }
 
 std::optional<std::string> refuse_flat_vector(const Job& job, const Request& request, const Spec& spec) {

@@ -43,6 +43,10 @@ RootedTree bine_vector_tree(const Job& job, Rank rank, const Request& request, c
 /// Keys helpers, first and segment.
 RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 
+/// The formulas of the rows (Algorithm::formula).
+std::optional<double> flat_vector_formula(const FormulaInput& input);
+std::optional<double> topology_vector_formula(const FormulaInput& input);
+
 /// The checks of the rows, and how many tags they need.
 std::optional<std::string> refuse_flat_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec);

@@ -9,7 +9,7 @@ namespace palmette::model {
 namespace {
 
 double balanced_seconds(const compose::Composition& composition, const compose::Factory& factory,
-                        std::int64_t index_bytes, const topology::Job& job, const Costs& costs) {
+                        std::int64_t index_bytes, const topology::Job& job, const topology::Costs& costs) {
     const std::size_t node = *job.find_level("node"), levels = job.levels().size();
     const double ranks = job.size();
     // Of a byte, by the outermost level that tells both ends apart.
@@ -67,7 +67,7 @@ std::vector<std::int64_t> coarsen_picoseconds(const OwnersPart& part, const std:
                                               const topology::Job& factored, const compose::Factoring& factoring,
                                               const topology::Job& job) {
     const compose::Tree tree = compose::Tree::of(factored);
-    const Costs costs = Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     std::vector<std::int64_t> out;
     for (const std::int64_t coarsen : candidates) {
         const auto blocks = compose::owners_composition(

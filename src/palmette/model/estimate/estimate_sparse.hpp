@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "palmette/compose/sparse.hpp"
-#include "palmette/model/costs.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 namespace palmette::model {
 

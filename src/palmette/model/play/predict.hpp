@@ -10,10 +10,15 @@
 #include <vector>
 
 #include "palmette/collectives/registry.hpp"
-#include "palmette/model/costs.hpp"
 #include "palmette/plan/plan.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 namespace palmette::model {
+
+using topology::CostAssumption;
+using topology::Costs;
+using topology::MessageCosts;
+namespace assumed = topology::assumed;
 
 /// How messages share an edge: fairly between the pairs of ranks that send over it, as TCP connections and NICs do, or
 /// FIFO in order of arrival, as the closed formulas of the literature assume.

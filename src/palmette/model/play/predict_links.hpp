@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "palmette/model/costs.hpp"
 #include "palmette/model/play/predict.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 namespace palmette::model {
 

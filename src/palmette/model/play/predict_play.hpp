@@ -42,7 +42,7 @@ class Simulator {
     bool in_node(const SimulatedStep& step) const { return step.level > node_level_; }
     /// Intra-node: the receiver copies after the sender, out of a buffer, instead of concurrently.
     bool is_buffered(const SimulatedStep& step) const {
-        return in_node(step) && eager_copy_s(step.bytes, costs_.eager_copy_bytes_per_s) > 0;
+        return in_node(step) && topology::eager_copy_s(step.bytes, costs_.eager_copy_bytes_per_s) > 0;
     }
 
   private:

@@ -67,7 +67,7 @@ std::vector<double> Communicator::play(const CallKind& kind, const topology::Job
     if (!std::ranges::all_of(candidates, is_known)) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         std::vector<double> seconds(candidates.size(), infinity);
-        const model::Costs costs = model::Costs::of(job);
+        const topology::Costs costs = topology::Costs::of(job);
         for (std::size_t i = static_cast<std::size_t>(rank_); i < candidates.size();
              i += static_cast<std::size_t>(job.size()))
             seconds[i] = model::predict_within({}, job, request, candidates[i], costs).value_or(infinity);

@@ -7,7 +7,7 @@
 
 #include "palmette/topology/job.hpp"
 
-namespace palmette::model {
+namespace palmette::topology {
 
 /// Provenance of a cost value. An edge of unknown capacity counts as `assumed`, too.
 enum class Provenance : std::uint8_t { calibrated, given, assumed };
@@ -90,7 +90,7 @@ struct Costs {
     /// isn't free of contention; 0: such edges are unlimited, as those of outer levels are.
     double unknown_node_edge_bytes_per_s = 0;
 
-    static Costs of(const topology::Job& job);
+    static Costs of(const Job& job);
 
     /// Time that the sender or receiver of an inter-node message spends on the copy through an eager buffer. What the
     /// network interface has written misses the receiver's caches, so its copy is taken to last twice as long; formulas
@@ -99,7 +99,7 @@ struct Costs {
     double buffered_by_receiver_s(double bytes) const { return eager_copy_s(bytes, 0.75 * eager_copy_bytes_per_s); }
 
     /// Capacity of an edge that is available to this job, in each direction; 0: unlimited.
-    double edge_bytes_per_s(const topology::Job& job, std::size_t level, std::int32_t group) const;
+    double edge_bytes_per_s(const Job& job, std::size_t level, std::int32_t group) const;
 };
 
 /// One input of a prediction, with its provenance.
@@ -112,6 +112,6 @@ struct CostAssumption {
 
 /// All values of `costs` that apply to `job`, outermost level first, and the edge capacities (the smallest of each
 /// level).
-std::vector<CostAssumption> assumptions(const topology::Job& job, const Costs& costs);
+std::vector<CostAssumption> assumptions(const Job& job, const Costs& costs);
 
-}  // namespace palmette::model
+}  // namespace palmette::topology

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "palmette/model/costs.hpp"
+#include "palmette/topology/job_costs.hpp"
 
-namespace palmette::model {
+namespace palmette::topology {
 
 /// One level of the job; the last tier stands for ranks that no level tells apart.
 struct Tier {
@@ -31,7 +31,7 @@ enum class Partners : std::uint8_t {
 class Tiers {
   public:
     /// Communication in topology order.
-    Tiers(const topology::Job& job, const Costs& costs);
+    Tiers(const Job& job, const Costs& costs);
     /// The same for communication in rank order, unrelated to the topology.
     Tiers in_rank_order() const;
 
@@ -95,4 +95,4 @@ class Tiers {
     bool in_topology_order_ = true;
 };
 
-}  // namespace palmette::model
+}  // namespace palmette::topology

@@ -1,15 +1,11 @@
-#include "palmette/model/costs.hpp"
+#include "palmette/topology/job_costs.hpp"
 
 #include <algorithm>
 
 #include "palmette/base/text.hpp"
 
-namespace palmette::model {
+namespace palmette::topology {
 namespace {
-
-using topology::CostSource;
-using topology::Job;
-using topology::LevelCosts;
 
 CostValue cost_value(double known, CostSource source, double fallback) {
     if (known <= 0) return {fallback, Provenance::assumed};
@@ -18,7 +14,7 @@ CostValue cost_value(double known, CostSource source, double fallback) {
 
 bool any_capacity(const Job& job) {
     return std::any_of(job.levels().begin(), job.levels().end(),
-                       [](const topology::JobLevel& level) { return level.slowest_edge_bytes_per_s > 0; });
+                       [](const JobLevel& level) { return level.slowest_edge_bytes_per_s > 0; });
 }
 
 MessageCosts message_costs(const LevelCosts& known, double latency_s, double overhead_s, double stream) {
@@ -81,7 +77,7 @@ Costs Costs::of(const Job& job) {
         inner_latency_s = out.levels[l].latency_s.value;
     }
     out.unknown_node_edge_bytes_per_s = out.levels[node].stream_bytes_per_s.value;
-    const topology::MemoryCosts& memory = job.memory();
+    const MemoryCosts& memory = job.memory();
     out.copy_bytes_per_s = cost_value(memory.copy_bytes_per_s, memory.source, assumed::copy_bytes_per_s);
     out.reduce_bytes_per_s = cost_value(memory.reduce_bytes_per_s, memory.source, assumed::reduce_bytes_per_s);
     return out;
@@ -115,7 +111,7 @@ std::vector<CostAssumption> assumptions(const Job& job, const Costs& costs) {
             out.push_back({base::cat("slowest edge of ", name), edge, "bytes/s",
                            known > 0 ? Provenance::given : Provenance::assumed});
     }
-    for (const topology::JobAggregator& one : job.aggregators())
+    for (const JobAggregator& one : job.aggregators())
         if (one.up_bytes_per_s > 0)
             out.push_back({base::cat("link of ", one.name), one.up_bytes_per_s, "bytes/s", Provenance::given});
     out.push_back({"copying", costs.copy_bytes_per_s.value, "bytes/s", costs.copy_bytes_per_s.provenance});
@@ -123,4 +119,4 @@ std::vector<CostAssumption> assumptions(const Job& job, const Costs& costs) {
     return out;
 }
 
-}  // namespace palmette::model
+}  // namespace palmette::topology

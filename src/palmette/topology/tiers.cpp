@@ -1,18 +1,18 @@
-#include "palmette/model/estimate/estimate_tiers.hpp"
+#include "palmette/topology/tiers.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace palmette::model {
+namespace palmette::topology {
 
-Tiers::Tiers(const topology::Job& job, const Costs& costs)
+Tiers::Tiers(const Job& job, const Costs& costs)
     : ranks_(job.size()),
       nodes_(job.nodes().groups.count()),
       eager_(static_cast<double>(costs.eager_bytes)),
       eager_copy_(costs.eager_copy_bytes_per_s),
       copy_(costs.copy_bytes_per_s.value),
       reduce_(costs.reduce_bytes_per_s.value) {
-    const topology::Partition& nodes = job.nodes().groups;
+    const Partition& nodes = job.nodes().groups;
     fewest_ = std::min(nodes.size_of(0), nodes.size_of(nodes.count() - 1));
     bool inside = false;
     tiers_.reserve(job.levels().size() + 1);
@@ -27,7 +27,7 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
             together_ =
                 together_ > 0 ? std::min(together_, message.together_bytes_per_s) : message.together_bytes_per_s;
         if (l < job.levels().size()) {
-            const topology::JobLevel& level = job.levels()[l];
+            const JobLevel& level = job.levels()[l];
             tier.name = level.name;
             // Where group sizes differ a lot, the largest is no estimate of the others.
             const double mean = std::ceil(static_cast<double>(job.size()) / level.groups.count());
@@ -204,4 +204,4 @@ double Tiers::within_node(double messages, double bytes) const {
     return side.latency_s + std::max(work, memory_s(node().ranks * messages * bytes));
 }
 
-}  // namespace palmette::model
+}  // namespace palmette::topology
