@@ -16,13 +16,18 @@ from palmette.present.words import wrapped
 _SHORT = {"mpich": "MPICH", "openmpi": "OMPI", "impi": "Intel"}
 
 
-def micros_text(seconds: float) -> str:
-    """Microseconds with three digits, four and more where they are whole: `0.412`, `41.2`, `2624000`."""
-    micros = seconds * 1e6
-    if micros >= 99.95:
-        return f"{micros:.0f}"
-    digits = 1 if micros >= 9.995 else 2 if micros >= 0.9995 else 3
-    return f"{micros:.{digits}f}"
+def number_text(value: float) -> str:
+    """Three digits, four and more where they are whole: `0.412`, `41.2`, `2624000`."""
+    if value >= 99.95:
+        return f"{value:.0f}"
+    digits = 1 if value >= 9.995 else 2 if value >= 0.9995 else 3
+    return f"{value:.{digits}f}"
+
+
+def _unit(cells: Sequence[SideCell]) -> tuple[str, float]:
+    """One unit for a table: microseconds, or milliseconds where a time has ten seconds."""
+    most = max(max([*cell.alone_s.values(), *cell.palmette_s.values(), *cell.rivals_s.values()]) for cell in cells)
+    return ("ms", 1e3) if most >= 10 else ("us", 1e6)
 
 
 def _short(mpi: str) -> str:
@@ -30,7 +35,7 @@ def _short(mpi: str) -> str:
 
 
 def _speed_text(value: float) -> str:
-    return f"{value:.2f}" if value < 99.95 else f"{value:.0f}"
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
 def _mark(value: float | None) -> str:
@@ -43,12 +48,12 @@ def _to(rival: str) -> str:
 
 
 def _times(
-    names: Sequence[str], times: Callable[[SideCell], dict[str, float]], group: str = ""
+    names: Sequence[str], times: Callable[[SideCell], dict[str, float]], per_s: float, group: str
 ) -> list[Column[SideCell]]:
-    def of(name: str, cell: SideCell) -> float | None:
-        return times(cell).get(name)
+    def of(name: str, cell: SideCell) -> str | None:
+        return number_text(times(cell)[name] * per_s) if name in times(cell) else None
 
-    return [Column(_short(name), "", partial(of, name), micros_text, group=group) for name in names]
+    return [Column(_short(name), "", partial(of, name), group=group) for name in names]
 
 
 def _speeds(mpis: Sequence[str]) -> list[Column[SideCell]]:
@@ -67,12 +72,14 @@ def _to_rival(rival: str, cell: SideCell) -> float | None:
     return cell.speed_to_rival(rival) if rival in cell.rivals_s else None
 
 
-def _alone(mpi: str, cell: SideCell) -> str:
-    return micros_text(cell.alone_s[mpi]) + ("*" if mpi == cell.fastest else " ") if mpi in cell.alone_s else "- "
+def _alone(mpi: str, per_s: float, cell: SideCell) -> str:
+    if mpi not in cell.alone_s:
+        return "- "
+    return number_text(cell.alone_s[mpi] * per_s) + ("*" if mpi == cell.fastest else " ")
 
 
 def side_tables(cells: Sequence[SideCell]) -> list[tuple[str, Table[SideCell]]]:
-    """Return one table with its title for each placement and collective: times by MPI and rival in microseconds, and
+    """Return one table with its title for each placement and collective: times by MPI and rival, and
     palmette's speed to the fastest MPI.
 
     Rivals and variants take the columns of palmette's times under each MPI: then only its best time is shown, with its
@@ -92,21 +99,22 @@ def _columns(cells: Sequence[SideCell]) -> list[Column[SideCell]]:
     mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
     rivals = list(dict.fromkeys(rival for cell in cells for rival in cell.rivals_s))
     variants = list(dict.fromkeys(name for cell in cells for name in cell.variants_s))
+    unit, per_s = _unit(cells)
     columns: list[Column[SideCell]] = [Column("size", "size_bytes", show=size_text, left=True)]
-    columns += [Column(_short(mpi), "", partial(_alone, mpi), group="MPI alone, us") for mpi in mpis]
+    columns += [Column(_short(mpi), "", partial(_alone, mpi, per_s), group=f"MPI alone, {unit}") for mpi in mpis]
     in_network = any(cell.network_multiple is not None for cell in cells)
     if rivals or variants or in_network:
-        columns += _times(rivals, lambda cell: cell.rivals_s)
-        columns += _times(variants, lambda cell: cell.variants_s)
+        columns += _times(rivals, lambda cell: cell.rivals_s, per_s, f"rivals, {unit}")
+        columns += _times(variants, lambda cell: cell.variants_s, per_s, f"palmette so set, {unit}")
         columns += [
-            Column("best", "", lambda cell: min(cell.palmette_s.values()), micros_text),
+            Column("best", "", lambda cell: number_text(min(cell.palmette_s.values()) * per_s)),
             Column("speed", "best_speed", show=_speed_text, mark=lambda cell: _mark(cell.best_speed)),
         ]
         columns += [
             Column(_to(rival), "", partial(_to_rival, rival), _speed_text, note=f"speed to {rival}") for rival in rivals
         ]
     else:
-        columns += _times(mpis, lambda cell: cell.palmette_s, "palmette, us")
+        columns += _times(mpis, lambda cell: cell.palmette_s, per_s, f"palmette, {unit}")
         columns += _speeds(mpis)
     if any(cell.multiple is not None for cell in cells):
         columns.append(Column("bound", "multiple", show=_speed_text, note="the fastest time in physical limits"))
@@ -124,7 +132,7 @@ def side_lines(cells: Sequence[SideCell]) -> list[str]:
         lines.append("in net: the same, variants included, where aggregators reduce on the way")
     variants = list(dict.fromkeys(name for cell in cells for name in cell.variants_s))
     if any(cell.rivals_s for cell in cells) or variants:
-        lines.append("times in microseconds, MPIs and rivals alone; best: palmette on its fastest MPI")
+        lines.append("best: palmette on its fastest MPI")
     if variants:
         lines += wrapped(f"{', '.join(variants)}: palmette so set, on its fastest MPI")
     for title, table in side_tables(cells):
@@ -175,7 +183,7 @@ def pass_table(costs: Sequence[PassCost]) -> Table[PassCost]:
     """Return a row for each call and MPI: nanoseconds as PMPI_X and as MPI_X, and the difference with its quartiles."""
     return Table(
         [
-            Column("a call that palmette leaves to the MPI, ns", "", _passed, left=True),
+            Column("call left to the MPI, ns", "", _passed, left=True),
             Column("PMPI_X", "alone_ns", show=_nanos),
             Column("MPI_X", "palmette_ns", show=_nanos),
             Column("difference", "more_ns", show=lambda ns: _nanos(ns, "+")),

@@ -19,6 +19,8 @@ COLORS: dict[str, Shade] = {
     "bound": ("#b3324a", "#f0879a"),
     "faster": ("#12724f", "#1d7a5a"),
     "slower": ("#b43a22", "#b0452c"),
+    "on_shade": ("#000000", "#ffffff"),  # text on a part of them, up to 0.87
+    "strong": ("#ffffff", "#ffffff"),  # text on `faster` and `slower`
     "good": ("#12724f", "#4fcf9f"),
     "bad": ("#b43a22", "#f58d78"),
     "ambiguous": ("#c79a2a", "#c79a2a"),

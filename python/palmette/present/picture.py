@@ -138,10 +138,10 @@ class Picture:
         size = f'class="{inline}" role="img"' if inline else f'width="{width:.0f}" height="{height:.0f}" role="img"'
         return "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}"'
+                f'<svg {size} xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"'
                 f' aria-label={quoteattr(self.title)} font-family="{_FONT}" font-size="{_SIZE:g}">',
                 f"<style>{sheet}</style>",
-                f"<title>{escape(self.title)}</title>",
+                *([f"<title>{escape(self.title)}</title>"] if shown else []),
                 *([f'<rect width="100%" height="100%"{shown}/>'] if shown else []),
                 *self._parts,
                 "</svg>",

@@ -151,7 +151,8 @@ def aligned(
     count = len(rows[0])
     widths = [max(len(row[column]) for row in rows) for column in range(count)]
     room = text_width() - len(first)
-    gap = "  " if sum(widths) + 2 * (count - 1) <= room else " "
+    last = min(widths[-1], _LEAST_WRAPPED) if count - 1 in left else widths[-1]
+    gap = "  " if sum(widths[:-1]) + last + 2 * (count - 1) <= room else " "
     spans: list[tuple[str, int]] = []
     for name, found in groupby(range(count), key=lambda at: groups[at] if groups else ""):
         columns = list(found)

@@ -19,10 +19,8 @@ from palmette.bench_page.page import STYLE, render
 from palmette.bench_page.speedups import speedups
 from palmette.compose.bench_svg import svg as bars_of_compositions
 from palmette.patterns.svg import svg as pattern_picture
-from palmette.record.page.write import render as render_recording
 from patterns.test_pattern_runs import invented
 from record_page.browser import Browser, browser, find_browser
-from record_page.conftest import MAKERS
 
 MACHINE = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
 COMMANDS = {
@@ -70,7 +68,7 @@ LOOK = """(() => {
       }
       const style = getComputedStyle(one);
       const drawn = one instanceof SVGElement && !(one instanceof SVGSVGElement);
-      if (drawn && one.tagName === "text") continue;
+      if (drawn && ["text", "line"].includes(one.tagName)) continue;
       const filled = color(drawn ? style.fill : style.backgroundColor);
       if (drawn) filled[3] *= Number(style.fillOpacity);
       filled[3] *= faded(one);
@@ -152,7 +150,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "speedups": lambda: drawn(speedups(recorded.read(), evaluate(recorded.read()))),
     "compositions": lambda: drawn(bars_of_compositions([("mpich 5.0.2, random:1", invented_cell())])),
     "pattern": lambda: drawn(pattern_picture(*invented(), "mpich 5.0.2, random:1")),
-    "recording": lambda: render_recording(MAKERS["small"]()),
 }
 
 
