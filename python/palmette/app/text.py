@@ -189,9 +189,11 @@ def page(found: Comparisons, style: str) -> str:
     said = [*_link_lines(found), found.first_run]
     said += [f"{one.variant.name}: {told}" for one in found.variants if (told := one.difference or one.order)]
     said += [
-        f"{one.variant.name}: {plural(one.recorded.served, 'call')} served" for one in found.variants if one.recorded
+        f"{one.variant.name}: {plural(one.recorded.served, 'call')} served"
+        for one in found.variants
+        if one.recorded and one.recorded.served
     ]
-    said += [f"{verdict(found, one)}." for one in found.variants[1:]]
+    said += [verdict(found, one) for one in found.variants[1:]]
     said.append(f"{_compared(found)}. Each point is a run; variants ran by turns.")
     return "".join(
         [

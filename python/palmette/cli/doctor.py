@@ -85,7 +85,7 @@ def _print(findings: Findings) -> None:
         if rows:
             click.echo("\n".join([title, *aligned(rows, range(4)), ""]))
     for mistake in findings.mistakes:
-        click.echo(mistake)
+        click.echo("\n".join(wrapped(mistake, whole_words=False)))
     click.echo(("\n" if findings.mistakes else "") + "\n".join(wrapped(findings.verdict, rest="")))
 
 
