@@ -45,8 +45,8 @@ from palmette.tune.job import How, Question, Watcher, measure
 from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, expected_s, job_on, present_choice_on
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
-from palmette.tune.rows import duration
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
+from palmette.units import time_text
 from palmette_lab.lab import Lab, LabError
 from palmette_lab.place import LabPlace, free_lab_name
 from palmette_lab.sets import LAB
@@ -281,9 +281,9 @@ def lines_of(rows: Sequence[Quality], wanted: int) -> list[str]:
         lines.append(
             f"{'good' if row.good else 'BAD '} {row.cell} {row.mpi} {row.placement}: {row.ratio:.2f} of the best{times}"
         )
-        lines.append(f"     {duration(row.present_s):>8} {row.present}, chosen")
+        lines.append(f"     {time_text(row.present_s):>8} {row.present}, chosen")
         lines.append(
-            f"     {duration(row.best_s):>8} {row.best}, best of {row.measured} of {row.candidates} candidates"
+            f"     {time_text(row.best_s):>8} {row.best}, best of {row.measured} of {row.candidates} candidates"
         )
     good = sum(row.good for row in rows)
     lines.append(f"{good} of {len(rows)} cells within 10 % of the best (target {TARGET:.0%})")

@@ -24,10 +24,11 @@ from dataclasses import dataclass, replace
 
 from palmette import _core
 from palmette.bench.side_by_side import geometric_mean
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
 from palmette.mpi.abi import LIBRARIES, PROGRAMS
 from palmette.mpi.install import find
 from palmette.settings import force
+from palmette.units import time_text
 from palmette_lab.simulate import parameters, run, simgrid
 from palmette_lab.simulate.cluster import from_spec, prepared
 from palmette_lab.simulate.job import make_job

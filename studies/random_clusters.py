@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from palmette.bench.side_by_side import geometric_mean
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.units import time_text
 from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import from_spec, prepared
 from palmette_lab.simulate.compare import Asked, Cell, compare

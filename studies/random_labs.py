@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette.bench.side_by_side import geometric_mean
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.units import time_text
 
 COLLECTIVES = "bcast,reduce,allreduce,allgather,gather,scatter,reduce_scatter_block,alltoall,scan"
 MOST_RANKS = 18

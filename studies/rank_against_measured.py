@@ -34,8 +34,8 @@ from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, job_on
 from palmette.tune.ranking import Pair, pairs_of, predicted_of, spread, within
 from palmette.tune.results import Cell, Measured
-from palmette.tune.rows import duration
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
+from palmette.units import time_text
 from palmette_lab.lab import Lab, LabError
 from palmette_lab.place import LabPlace, free_lab_name
 from palmette_lab.sets import LAB
@@ -139,7 +139,7 @@ def lines_of(pairs: Sequence[Pair], errors: Sequence[float]) -> list[str]:
             (pair.faster, pair.faster_s, pair.faster_predicted_s),
             (pair.slower, pair.slower_s, pair.slower_predicted_s),
         ):
-            lines.append(f"  {duration(seconds):>8} ({duration(predicted_s)})  {spec}")
+            lines.append(f"  {time_text(seconds):>8} ({time_text(predicted_s)})  {spec}")
     right = sum(pair.right for pair in sure)
     lines.append(f"ranked as measured where over 15 % apart: {right} of {len(sure)} pairs")
     if len(sure) < len(pairs):

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.units import time_text
 from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import Cluster, from_stored, prepared
 from palmette_lab.simulate.compare import WITHIN

@@ -1,4 +1,4 @@
-"""Formatting of numbers: rates with decimal prefixes, sizes with binary ones, plurals; durations read."""
+"""Formatting of numbers: rates with decimal prefixes, sizes with binary ones, times, plurals; durations read."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ def rate_text(bytes_per_s: float | None) -> str:
             digits = ".3g" if bytes_per_s < size * 999.5 else ".0f"
             return f"{bytes_per_s / size:{digits}} {prefix}B/s"
     return f"{bytes_per_s:.3g} B/s"
+
+
+def time_text(seconds: float | None) -> str:
+    """`13.2 ms`: three digits with the unit that fits, down to ns; `-` for None."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size * 0.9995:
+            return f"{seconds / size:.3g} {unit}" if seconds < 999.5 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
 
 
 def plural(count: int, word: str) -> str:

@@ -61,7 +61,8 @@ CPP_ROOMS = {
 """Rooms inside of a layer, from the bottom up; "" are the headers that stand in the layer's folder itself."""
 
 ROOMS = (
-    ("files", "units", "settings", "settings_files", "draw", "_core", "__version__"),
+    ("files", "units", "settings", "settings_files", "_core", "__version__"),
+    ("present",),
     ("topology",),
     ("mpi",),
     ("aggregator", "run"),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Callable
+from functools import partial
 from html import escape
 from typing import Any
 
 from palmette import _core
 from palmette.app.measure import Comparisons, Measured
-from palmette.draw.elements import BLUE, GRAY, INK, MUTED, document, text
 from palmette.measure.statistics import FEWEST_PAIRS, Ratio
+from palmette.present.picture import Picture
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
 from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
-STRIP_HEIGHT = 26
-STRIP_WIDTH = 720
-NAMES_WIDTH = 140
+_ROW, _NAMES, _WIDTH = 26.0, 140.0, 720.0
+"""Of the picture of all samples, in pixels."""
 
 
 def ratio_text(ratio: Ratio) -> str:
@@ -23,19 +25,69 @@ def ratio_text(ratio: Ratio) -> str:
     return f"{ratio.value:.2f} {ratio.low:.2f}-{ratio.high:.2f}, {ratio.verdict}"
 
 
+def variants(found: Comparisons) -> Table[Measured]:
+    """Return a row for each variant."""
+    alone = found.variants[0]
+
+    def ratio(name: str) -> Callable[[Measured], Any]:
+        return lambda one: None if one is alone else getattr(found.ratio(one), name)
+
+    def recorded(name: str) -> Callable[[Measured], Any]:
+        return lambda one: getattr(one.recorded, name) if one.recorded else None
+
+    return Table(
+        [
+            Column("", "name", lambda one: one.variant.name, left=True, most=14),
+            Column(None, "settings", lambda one: None if (given := one.variant.settings) is None else dict(given)),
+            Column(None, "seconds"),
+            Column("time", "median_s", lambda one: one.summary.median_s, _core.format_duration),
+            Column("spread", "", lambda one: one.summary.spread, "{:.1%}".format),
+            Column("over alone, 95 % CI", "", lambda one: None if one is alone else found.ratio(one), ratio_text,
+                   left=True, absent=""),
+            *(Column(None, key, ratio(name)) for key, name in _RATIO.items()),
+            Column(None, "same_output", lambda one: not one.difference),
+            Column(None, "difference", lambda one: one.difference or None),
+            Column(None, "other_order", lambda one: one.order or None),
+            Column("in MPI", "in_mpi_s", recorded("in_mpi_s"), _core.format_duration, absent="",
+                   note="all ranks together"),
+            *(Column(None, key, recorded(key)) for key in ("by_function_s", "calls", "busiest_bytes")),
+            Column(None, "served_calls", recorded("served")),
+            Column(None, "busiest_link", lambda one: one.recorded.busiest_link or None if one.recorded else None),
+            Column(None, "busiest_without_calls", recorded("uncounted")),
+            Column("output", "", lambda one: "differs" if one.difference else "order" if one.order else "same"),
+        ],
+        found.variants,
+    )  # fmt: skip
+
+
+_RATIO = {"ratio": "value", "ratio_low": "low", "ratio_high": "high", "verdict": "verdict"}
+
+
+def functions(found: Comparisons) -> Table[str]:
+    """Return the functions with most time in any variant, the costliest first, and their times by variant."""
+    most: dict[str, float] = {}
+    recorded = [(one.variant.name, one.recorded) for one in found.variants if one.recorded]
+    for _, one in recorded:
+        for name, seconds in one.by_function_s.items():
+            most[name] = max(most.get(name, 0.0), seconds)
+    columns: list[Column[str]] = [Column("time of all ranks in", "", str, left=True, most=26)]
+    for variant, one in recorded[:3]:
+        columns.append(Column(variant[:12], "", partial(_of, one.by_function_s), _core.format_duration))
+    if recorded:
+        columns.append(Column("calls", "", lambda name: recorded[0][1].calls.get(name, 0), "{:,}".format))
+    return Table(columns, sorted(most, key=lambda name: -most[name])[:MOST_FUNCTIONS])
+
+
+def _of(by_function_s: dict[str, float], name: str) -> float:
+    return by_function_s.get(name, 0.0)
+
+
 def lines(found: Comparisons) -> list[str]:
     """Return the result in 80 columns."""
-    shown = [found.name[:80], ""]
-    shown.append(f"{'':<14} {'time':>9} {'spread':>6}  {'over alone, 95 % CI':<28} {'in MPI':>9} {'output':>6}")
-    for one in found.variants:
-        summary, recorded = one.summary, one.recorded
-        ratio = "" if one is found.variants[0] else ratio_text(found.ratio(one))
-        in_mpi = _core.format_duration(recorded.in_mpi_s) if recorded else ""
-        shown.append(
-            f"{one.variant.name[:14]:<14} {_core.format_duration(summary.median_s):>9} {summary.spread:>6.1%}  "
-            f"{ratio:<28} {in_mpi:>9} {_output(one):>6}"
-        )
-    shown += ["", *_function_lines(found), *_link_lines(found)]
+    shown = [found.name[:80], "", *variants(found).lines(), ""]
+    if any(one.recorded for one in found.variants):
+        shown += [*functions(found).lines(), ""]
+    shown += _link_lines(found)
     missing = max((one.recorded.missing_ranks for one in found.variants if one.recorded), default=0)
     if missing:
         shown.append(f"{missing:,} ranks recorded on other nodes: calls and times in MPI are without theirs")
@@ -46,20 +98,10 @@ def lines(found: Comparisons) -> list[str]:
         if one.difference:
             shown.append(f"{one.variant.name}: {one.difference}")
         elif one.order:
-            shown += _wrapped(f"{one.variant.name}: {one.order}")
-    shown += _wrapped(_compared(found))
-    shown += _wrapped(found.first_run)
-    for one in found.variants[1:]:
-        shown += _wrapped(verdict(found, one))
+            shown += wrapped(f"{one.variant.name}: {one.order}", rest="")
+    for text in (_compared(found), found.first_run, *(verdict(found, one) for one in found.variants[1:])):
+        shown += wrapped(text, rest="")
     return shown
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 80, break_long_words=False, break_on_hyphens=False)
-
-
-def _output(one: Measured) -> str:
-    return "differs" if one.difference else "order" if one.order else "same"
 
 
 def verdict(found: Comparisons, one: Measured) -> str:
@@ -98,36 +140,6 @@ def _compared(found: Comparisons) -> str:
     return line
 
 
-def functions(found: Comparisons) -> list[str]:
-    """Return the functions with most time in any variant, the costliest first."""
-    most: dict[str, float] = {}
-    for one in found.variants:
-        for name, seconds in (one.recorded.by_function_s if one.recorded else {}).items():
-            most[name] = max(most.get(name, 0.0), seconds)
-    return sorted(most, key=lambda name: -most[name])[:MOST_FUNCTIONS]
-
-
-def _function_lines(found: Comparisons) -> list[str]:
-    recorded = [one for one in found.variants if one.recorded]
-    if not recorded:
-        return []
-    shown = [
-        "time of all ranks in"
-        + " " * 8
-        + "".join(f"{one.variant.name[:12]:>14}" for one in recorded[:3])
-        + f"{'calls':>11}"
-    ]
-    for name in functions(found):
-        times = "".join(
-            f"{_core.format_duration(one.recorded.by_function_s.get(name, 0.0)):>14}"
-            for one in recorded[:3]
-            if one.recorded
-        )
-        calls = recorded[0].recorded.calls.get(name, 0) if recorded[0].recorded else 0
-        shown.append(f"  {name[:26]:<26}{times}{calls:>11,}")
-    return [*shown, ""]
-
-
 def _link_lines(found: Comparisons) -> list[str]:
     shown = [
         f"busiest link, {one.variant.name}: {one.recorded.busiest_link}, {bytes_text(one.recorded.busiest_bytes)} bytes"
@@ -145,93 +157,50 @@ def to_json(found: Comparisons) -> dict[str, Any]:
         "compared_numbers": found.compared_numbers,
         "varying_words": found.varying,
         "first_run": found.first_run or None,
-        "variants": [_variant(found, one) for one in found.variants],
-    }
-
-
-def _variant(found: Comparisons, one: Measured) -> dict[str, Any]:
-    summary, ratio, recorded = one.summary, found.ratio(one), one.recorded
-    return {
-        "name": one.variant.name,
-        "settings": dict(one.variant.settings) if one.variant.settings is not None else None,
-        "seconds": one.seconds,
-        "median_s": summary.median_s,
-        "ratio": None if one is found.variants[0] else ratio.value,
-        "ratio_low": None if one is found.variants[0] else ratio.low,
-        "ratio_high": None if one is found.variants[0] else ratio.high,
-        "verdict": None if one is found.variants[0] else ratio.verdict,
-        "same_output": not one.difference,
-        "difference": one.difference or None,
-        "other_order": one.order or None,
-        "in_mpi_s": recorded.in_mpi_s if recorded else None,
-        "by_function_s": recorded.by_function_s if recorded else None,
-        "calls": recorded.calls if recorded else None,
-        "served_calls": recorded.served if recorded else None,
-        "busiest_link": recorded.busiest_link or None if recorded else None,
-        "busiest_bytes": recorded.busiest_bytes if recorded else None,
-        "busiest_without_calls": recorded.uncounted if recorded else None,
+        "variants": variants(found).records(),
     }
 
 
 def strip(found: Comparisons) -> str:
     """Return a picture of all samples: a row for each variant, its median as a line."""
     times = [seconds for one in found.variants for seconds in one.seconds]
-    low, high = min(times), max(times)
-    margin = 0.05 * (high - low) or 0.05 * high
-    low, high = max(0.0, low - margin), high + margin
-    height = STRIP_HEIGHT * len(found.variants) + 24
-    parts = [document(STRIP_WIDTH, height)]
+    margin = 0.05 * (max(times) - min(times)) or 0.05 * max(times)
+    low, high = max(0.0, min(times) - margin), max(times) + margin
+    height = _ROW * len(found.variants) + 24
+    picture = Picture("times of the runs")
 
     def x(seconds: float) -> float:
-        return NAMES_WIDTH + (STRIP_WIDTH - NAMES_WIDTH - 20) * (seconds - low) / (high - low)
+        return _NAMES + (_WIDTH - _NAMES - 20) * (seconds - low) / (high - low)
 
     for row, one in enumerate(found.variants):
-        y = STRIP_HEIGHT * (row + 0.5)
-        color = GRAY if row == 0 else BLUE
-        parts.append(text(NAMES_WIDTH - 10, y + 4, one.variant.name[:18], 12, INK, "end"))
-        parts += [
-            f'<circle cx="{x(t):.1f}" cy="{y:.1f}" r="4" fill="{color}" fill-opacity="0.6"/>' for t in one.seconds
-        ]
+        y, color = _ROW * (row + 0.5), "palmette" if row else "alone"
+        picture.text(_NAMES - 10, y + 4, one.variant.name, anchor="end", most=_NAMES - 10)
+        for seconds in one.seconds:
+            picture.circle(x(seconds), y, 4, color, opacity=0.6, tip=_core.format_duration(seconds))
         middle = x(one.summary.median_s)
-        parts.append(f'<path d="M{middle:.1f} {y - 9:.1f}v18" stroke="{color}" stroke-width="2"/>')
-    for seconds in (low, high):
-        anchor = "start" if seconds == low else "end"
-        parts.append(text(x(seconds), height - 6, _core.format_duration(seconds), 11, MUTED, anchor))
-    return "".join([*parts, "</svg>"])
+        picture.line(middle, y - 9, middle, y + 9, color, 2)
+    for seconds, anchor in ((low, "start"), (high, "end")):
+        picture.text(x(seconds), height - 6, _core.format_duration(seconds), 11, "muted", anchor)
+    return picture.document(_WIDTH, height, inline="strip")
 
 
 def page(found: Comparisons, style: str) -> str:
     """Return an HTML page that needs no other file."""
-    rows = []
-    for one in found.variants:
-        ratio = "" if one is found.variants[0] else ratio_text(found.ratio(one))
-        in_mpi = _core.format_duration(one.recorded.in_mpi_s) if one.recorded else ""
-        rows.append(
-            [one.variant.name, _core.format_duration(one.summary.median_s), f"{one.summary.spread:.1%}", ratio, in_mpi,
-             f"{one.recorded.served:,}" if one.recorded else "", one.difference or one.order or "the same"]
-        )  # fmt: skip
-    head = ["variant", "median time", "spread", "over the MPI alone", "in MPI, all ranks", "served calls", "output"]
-    recorded = [one for one in found.variants if one.recorded]
-    per_function = [
-        [name, *(_core.format_duration(one.recorded.by_function_s.get(name, 0.0)) for one in recorded if one.recorded)]
-        for name in functions(found)
+    said = [*_link_lines(found), found.first_run]
+    said += [f"{one.variant.name}: {told}" for one in found.variants if (told := one.difference or one.order)]
+    said += [
+        f"{one.variant.name}: {plural(one.recorded.served, 'call')} served"
+        for one in found.variants
+        if one.recorded and one.recorded.served
     ]
-    links = "".join(f"<p>{escape(line)}</p>" for line in _link_lines(found) if line)
+    said += [verdict(found, one) for one in found.variants[1:]]
+    said.append(f"{_compared(found)}. Each point is a run; variants ran by turns.")
     return "".join(
         [
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
             f"<title>palmette bench app</title><style>{style}</style><main><h1>With and without palmette</h1>",
-            f"<p><code>{escape(found.name)}</code></p>", strip(found), _table(head, rows),
-            "<h2>Time of all ranks by function</h2>" if per_function else "",
-            _table(["function", *(one.variant.name for one in recorded)], per_function) if per_function else "",
-            links, f"<p>{escape(found.first_run)}</p>" if found.first_run else "",
-            *(f"<p>{escape(verdict(found, one))}.</p>" for one in found.variants[1:]),
-            f"<p>{escape(_compared(found))}. Each point is a run; variants ran by turns.</p></main></html>",
+            f"<p><code>{escape(found.name)}</code></p>", strip(found), variants(found).html(),
+            "<h2>By function</h2>" + functions(found).html() if functions(found).rows else "",
+            *(f"<p>{escape(line)}</p>" for line in said if line), "</main></html>",
         ]
     )  # fmt: skip
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    cells = "".join(f"<th>{escape(word)}</th>" for word in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(word)}</td>" for word in row) + "</tr>" for row in rows)
-    return f"<div class=scroll><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from palmette.bench.evaluate import Row
 from palmette.bench.loads import mean_loads
 from palmette.bench.results import LOADED, Run
-from palmette.bench.text import mpi_text, multiple_text, ratio_text, short, size_text, time_text
+from palmette.bench.text import mark_of, mpi_text, multiple_text, ratio_text, short, size_text
+from palmette.present.table import Column, Table, aligned
+from palmette.units import time_text
 
 
 @dataclass(frozen=True)
@@ -31,29 +33,38 @@ def pairs_of(rows: Sequence[Row]) -> list[Pair]:
     return found
 
 
+def loaded_tables(pairs: Sequence[Pair]) -> list[tuple[str, Table[Pair]]]:
+    """Return one table with its title for each MPI and placement: times, ratio and bound of both, and the verdicts."""
+    groups = [list(found) for _, found in groupby(pairs, key=lambda pair: (pair.quiet.mpi, pair.quiet.placement))]
+    columns: list[Column[Pair]] = [
+        Column("cell", "quiet.collective", show=short, left=True),
+        Column("size", "quiet.size_bytes", show=lambda size: size_text(size).removesuffix(" B")),
+        *_side("quiet", lambda pair: pair.quiet),
+        *_side("loaded", lambda pair: pair.loaded),
+    ]
+    return [(f"{mpi_text(mine[0].quiet)}, {mine[0].quiet.placement}", Table(columns, mine)) for mine in groups]
+
+
+def _side(name: str, of: Callable[[Pair], Row]) -> list[Column[Pair]]:
+    return [
+        Column("alone", "", lambda pair: of(pair).alone.median_s, _time, group=name),
+        Column("palmette", "", lambda pair: of(pair).palmette.median_s, _time, group=name),
+        Column("ratio", "", lambda pair: _ratio(of(pair)), group=name, mark=lambda pair: mark_of(of(pair)),
+               note="+ faster, ! slower, ? ambiguous"),
+        Column("bound", "", lambda pair: multiple_text(of(pair)), group=name),
+    ]  # fmt: skip
+
+
+def _ratio(row: Row) -> str:
+    if row.wrong:
+        return "WRONG?"
+    return ratio_text(row.ratio).split(" ")[0] + {"good": "+", "bad": "!", "doubt": "?", "": " "}[mark_of(row)]
+
+
 def loaded_lines(pairs: Sequence[Pair]) -> list[str]:
-    """One table for each MPI and placement: times, ratio and bound of both, and the verdicts; 80 columns."""
-    lines: list[str] = []
-    for _, group in groupby(pairs, key=lambda pair: (pair.quiet.mpi, pair.quiet.placement)):
-        mine = list(group)
-        lines += ["", f"{mpi_text(mine[0].quiet)}, {mine[0].quiet.placement}: quiet | loaded"]
-        head = f"{'alone':>8}{'palmette':>9}{'ratio':>6}{'bound':>8}"
-        lines.append(f"{'':<18}{head}{head}")
-        lines += [_line(pair) for pair in mine]
-    return lines[1:]
-
-
-def _line(pair: Pair) -> str:
-    text = f"{short(pair.quiet.collective):<12} {size_text(pair.quiet.size_bytes).removesuffix(' B'):>4} "
-    for row in (pair.quiet, pair.loaded):
-        mark = {"faster": "+", "slower": "!", "same": " ", "ambiguous": "?"}[
-            "ambiguous" if row.wrong else row.ratio.verdict
-        ]
-        ratio = ratio_text(row.ratio).split(" ")[0] if not row.wrong else "WRONG"
-        text += (
-            f"{_time(row.alone.median_s):>8}{_time(row.palmette.median_s):>9}{ratio + mark:>6}{multiple_text(row):>8}"
-        )
-    return text
+    """Return the tables."""
+    tables = loaded_tables(pairs)
+    return [line for title, table in tables for line in ("", f"{title}: quiet | loaded", *table.lines())][1:]
 
 
 def _time(seconds: float) -> str:
@@ -66,22 +77,18 @@ def load_lines(run: Run) -> list[str]:
     if not loads:
         return []
     traffic = next(job.traffic for job in run.jobs if job.load)
-    lines = [
-        f"links under {traffic}, in % of capacity, out/in, mean over {loads[0].jobs} jobs",
-        f"{'':<16}{'all':>12}{'traffic':>12}",
-    ]
-    for load in loads:
-        edge = load.edge
-        if edge.level != "node":
-            lines.append(
-                f"{edge.name:<16}{_percent(edge.up, edge.down):>12}{_percent(edge.traffic_up, edge.traffic_down):>12}"
-            )
-    hosts = [load.edge for load in loads if load.edge.level == "node"]
+    rows = [("", "all", "traffic")]
+    edges = [load.edge for load in loads]
+    rows += [
+        (edge.name, _percent(edge.up, edge.down), _percent(edge.traffic_up, edge.traffic_down))
+        for edge in edges if edge.level != "node"
+    ]  # fmt: skip
+    hosts = [edge for edge in edges if edge.level == "node"]
     if hosts:
-        all_of_it = _percent(max(edge.up for edge in hosts), max(edge.down for edge in hosts))
-        traffic_of_it = _percent(max(edge.traffic_up for edge in hosts), max(edge.traffic_down for edge in hosts))
-        lines.append(f"{'fullest host':<16}{all_of_it:>12}{traffic_of_it:>12}")
-    return lines
+        most = [max(getattr(edge, name) for edge in hosts) for name in ("up", "down", "traffic_up", "traffic_down")]
+        rows.append(("fullest host", _percent(*most[:2]), _percent(*most[2:])))
+    head = f"links under {traffic}, in % of capacity, out/in, mean over {loads[0].jobs} jobs"
+    return [head, *aligned(rows)]
 
 
 def _percent(up: float, down: float) -> str:

@@ -7,27 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.table import Table
-
 from palmette import _core
 from palmette.bench.compare import Change
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.measure.statistics import Ratio, Summary, Verdict
-from palmette.units import plural
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
+from palmette.units import plural, time_text
 
 MPI_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "impi": "Intel MPI"}
 VERDICTS: tuple[Verdict, ...] = ("faster", "same", "ambiguous", "slower")
-STYLES: dict[str, str] = {"faster": "green", "slower": "bold red", "ambiguous": "yellow", "same": ""}
-
-
-def time_text(seconds: float) -> str:
-    """`13.2 ms`: three digits."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 0.9995 or unit == "us":
-            value = seconds * factor
-            return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
-    raise AssertionError("unreachable: the last unit takes everything")
+MARKS: dict[str, str] = {"faster": "good", "slower": "bad", "ambiguous": "doubt", "same": ""}
 
 
 def spread_text(summary: Summary) -> str:
@@ -74,39 +65,35 @@ def mpi_text(row: Row) -> str:
     return f"{name_text(mpi)} {row.mpi_version}" + (f", palmette/{variant}" if variant else "")
 
 
-def tables(rows: Iterable[Row]) -> list[Table]:
-    """Return one table for each MPI and placement."""
-    result = []
-    for _, found in groupby(rows, key=lambda row: (row.mpi, row.placement)):
-        cells = list(found)
-        table = Table(
-            title=f"{mpi_text(cells[0])}, {cells[0].placement}",
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-        )
-        table.add_column("collective", no_wrap=True)
-        in_network = any(row.network_bound for row in cells)
-        headings = ["size", "MPI alone", "palmette", "ratio, 95 % CI", "bound", "in net"]
-        for heading in headings if in_network else headings[:-1]:
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
-        for row in cells:
-            verdict = "WRONG" if row.wrong else row.ratio.verdict
-            table.add_row(
-                short(row.collective),
-                size_text(row.size_bytes),
-                spread_text(row.alone),
-                spread_text(row.palmette),
-                ratio_text(row.ratio),
-                multiple_text(row),
-                *([_multiple_text(row, row.network_multiple)] if in_network else []),
-                f"[{STYLES.get(verdict) or 'default'}]{verdict}[/]" if verdict != "WRONG" else "[bold red]WRONG[/]",
-            )
-        result.append(table)
-    return result
+def tables(rows: Iterable[Row]) -> list[tuple[str, Table[Row]]]:
+    """Return one table with its title for each MPI and placement."""
+    groups = [list(found) for _, found in groupby(rows, key=lambda row: (row.mpi, row.placement))]
+    return [(f"{mpi_text(cells[0])}, {cells[0].placement}", Table(cell_columns(cells), cells)) for cells in groups]
+
+
+def cell_columns(cells: Sequence[Row]) -> list[Column[Row]]:
+    """Return the columns of a table of these cells."""
+    columns: list[Column[Row]] = [
+        Column("collective", "collective", show=short, left=True),
+        Column("size", "size_bytes", show=size_text),
+        Column("best rival" if any(row.simulated for row in cells) else "MPI alone", "alone", show=spread_text),
+        Column("palmette", "palmette", show=spread_text),
+        Column("ratio, 95 % CI", "ratio", show=ratio_text, note="of medians, palmette / MPI alone"),
+        Column(
+            "bound", "", multiple_text, note="time in physical bounds, in brackets where the links may not limit it"
+        ),
+    ]
+    if any(row.network_bound for row in cells):
+        columns.append(Column("in net", "", lambda row: _multiple_text(row, row.network_multiple)))
+    return [
+        *columns,
+        Column("verdict", "", lambda row: "WRONG" if row.wrong else row.ratio.verdict, left=True, mark=mark_of),
+    ]
+
+
+def mark_of(row: Row) -> str:
+    """Return how a row's verdict is coloured."""
+    return "bad" if row.wrong else MARKS[row.ratio.verdict]
 
 
 def short(collective: str) -> str:
@@ -147,7 +134,10 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     if left_out:
         pairs = sum(row.pairs for row in rows)
         lines.append(f"{left_out} of {pairs} pairs left out: a rank started too late, the machine was busy.")
-    lines += [f"failed: {job.mpi} {job.where} ({job.kind}): {job.error}" for job in run.jobs if job.error]
+    for job in run.jobs:
+        lines += (
+            wrapped(f"failed: {job.mpi} {job.where} ({job.kind}): {job.error}", whole_words=False) if job.error else []
+        )
     return lines
 
 
@@ -167,26 +157,22 @@ def _hidden_lines(rows: Sequence[Row]) -> list[str]:
     return ["hidden behind computation that calls MPI_Test, alone → with palmette:", *lines] if lines else []
 
 
-def change_table(changes: Sequence[Change], first: Run, second: Run) -> Table:
+def change_table(changes: Sequence[Change], first: Run, second: Run) -> Table[Change]:
     """Return the table of a comparison of two runs."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("MPI", "placement", "collective"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
-    for heading in ("size", f"run {first.id}", f"run {second.id}", "ratio", "control"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for change in changes:
-        verdict = change.palmette.verdict
-        doubt = "" if change.alone.verdict == "same" else " ?"
-        table.add_row(
-            change.mpi,
-            change.placement,
-            short(change.collective),
-            size_text(change.size_bytes),
-            time_text(change.before.median_s),
-            time_text(change.after.median_s),
-            f"{change.palmette.value:.2f}",
-            f"{change.alone.value:.2f}",
-            f"[{STYLES[verdict] or 'default'}]{verdict}{doubt}[/]",
-        )
-    return table
+    return Table(
+        [
+            Column("MPI", "mpi", left=True, most=12),
+            Column("placement", "placement", left=True, most=12),
+            Column("collective", "collective", show=short, left=True),
+            Column("size", "size_bytes", show=size_text),
+            Column(f"run {first.id}", "before.median_s", show=time_text),
+            Column(f"run {second.id}", "after.median_s", show=time_text),
+            Column("ratio", "palmette.value", show="{:.2f}".format),
+            Column("control", "alone.value", show="{:.2f}".format),
+            Column(
+                "verdict", "", lambda one: one.palmette.verdict + ("" if one.alone.verdict == "same" else " ?"),
+                left=True, mark=lambda one: MARKS[one.palmette.verdict],
+            ),
+        ],
+        changes,
+    )  # fmt: skip

@@ -11,10 +11,10 @@ from typing import Any
 
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Job, Run
-from palmette.bench.text import VERDICTS, mpi_text, name_text, size_text, time_text
+from palmette.bench.text import VERDICTS, mpi_text, name_text, size_text
 from palmette.bench_page.charts import chart, time_range
 from palmette.measure.statistics import MARGIN
-from palmette.units import plural
+from palmette.units import plural, time_text
 
 Series = tuple[str, str]
 """An MPI and a placement."""

@@ -12,18 +12,22 @@ from markupsafe import Markup
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.targets import Outcome
-from palmette.bench.text import hidden_text, mpi_text, name_text, ratio_text, size_text, spread_text, time_text
+from palmette.bench.text import cell_columns, hidden_text, mpi_text, name_text, size_text
+from palmette.bench.text import tables as cell_tables
 from palmette.bench_page import content
-from palmette.bench_page.comparisons import comparisons
+from palmette.bench_page.comparisons import CHOICES, ON_DEVICES, REFUSALS, comparisons, markup
 from palmette.bench_page.loaded import loaded
-from palmette.draw.templates import environment
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
+from palmette.present.colors import variables
+from palmette.present.table import Column, Table
+from palmette.present.templates import environment
 from palmette.show.svg import svg
 from palmette.topology.file import parse
+from palmette.units import time_text
 
 _FOLDER = Path(__file__).parent
-STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
+STYLE = variables() + (_FOLDER / "style.css").read_text(encoding="utf-8")
 
 
 def write_page(path: Path, run: Run, rows: Sequence[Row], outcomes: Sequence[Outcome] = ()) -> None:
@@ -39,11 +43,6 @@ def render(run: Run, rows: Sequence[Row], outcomes: Sequence[Outcome] = ()) -> s
     """Return the page as HTML. It needs no other file and no network."""
     templates = environment(_FOLDER)
     templates.filters.update(time=time_text, size=size_text)
-    # A table wide enough for all cells of an MPI and placement; rows of one stand together.
-    by_series = [
-        {"title": f"{mpi_text(cells[0])}, {cells[0].placement}", "rows": [_table_row(row) for row in cells]}
-        for cells in (list(group) for _, group in groupby(rows, key=lambda row: (row.mpi, row.placement)))
-    ]
     series = content.series_of(rows)
     measured = [job for job in run.jobs if job.kind == "measure"]
     return templates.get_template("page.html.j2").render(
@@ -62,13 +61,13 @@ def render(run: Run, rows: Sequence[Row], outcomes: Sequence[Outcome] = ()) -> s
             (name, [(panel.title, Markup(panel.svg)) for panel in charts])  # noqa: S704 - escaped where it is made
             for name, charts in content.panels(rows)
         ],
-        tables=by_series,
+        tables=[(title, markup(_everything(table.rows))) for title, table in cell_tables(rows)],
         comparisons=comparisons(run, outcomes),
         loaded=loaded(run, rows),
         hidden=any(hidden_text(row) for row in rows),
-        choices=content.choices(measured),
-        refusals=content.refusals(measured),
-        on_devices=content.on_devices(measured),
+        choices=markup(Table(CHOICES, content.choices(measured))),
+        refusals=markup(Table(REFUSALS, content.refusals(measured))),
+        on_devices=markup(Table(ON_DEVICES, content.on_devices(measured))),
         notes=content.notes(measured),
         reported=any(job.report is not None for job in measured),
         failures=[job for job in run.jobs if job.error],
@@ -88,18 +87,16 @@ def _tree(run: Run) -> Markup | None:
     return Markup(drawn)  # noqa: S704 - palmette.show escapes names
 
 
-def _table_row(row: Row) -> dict[str, str | bool]:
-    return {
-        "collective": row.collective,
-        "size": size_text(row.size_bytes),
-        "alone": spread_text(row.alone),
-        "palmette": spread_text(row.palmette),
-        "ratio": ratio_text(row.ratio).replace("-", "–"),
-        "bound": time_text(row.bound.seconds) if row.bound else "–",
-        "reason": row.bound.reason if row.bound else "",
-        "hidden": hidden_text(row) or "–",
-        "multiples": content.multiples_text(row) or "–",
-        "verdict": "wrong" if row.wrong else row.ratio.verdict,
-        "algorithm": row.algorithm or "–",
-        "pairs": f"{row.pairs - row.left_out}" + (f" of {row.pairs}" if row.left_out else ""),
-    }
+def _everything(cells: Sequence[Row]) -> Table[Row]:
+    """Return all that is known of cells: the table of the terminal, and more columns."""
+    columns = [column for column in cell_columns(cells) if column.name != "bound"]
+    columns += [
+        Column("bound", "", lambda row: row.bound.seconds if row.bound else None, time_text,
+               tip=lambda row: row.bound.reason if row.bound else ""),
+        Column("in bounds", "", content.multiples_text),
+        Column("pairs", "", lambda row: f"{row.pairs - row.left_out}" + (f" of {row.pairs}" if row.left_out else "")),
+        Column("algorithm", "algorithm", left=True),
+    ]  # fmt: skip
+    if any(hidden_text(row) for row in cells):
+        columns.insert(-1, Column("hidden", "", hidden_text))
+    return Table(columns, cells)

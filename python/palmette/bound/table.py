@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import click
-
 from palmette import _core
 from palmette.bound.reason import reason
+from palmette.present.table import Column, Table, aligned
+from palmette.present.words import clipped, wrapped
 from palmette.units import WIDEST, bytes_text, rate_text, text_width
 
 
@@ -109,7 +109,7 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
             lines.append(f"{what}: none, {'nothing has to move' if _nothing_moves(terms) else 'nothing is known'}")
             continue
         text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
-        lines += click.wrap_text(text, width=text_width(), subsequent_indent="  ").splitlines()
+        lines += wrapped(text)
     return lines
 
 
@@ -120,15 +120,7 @@ def size_lines(terms_of: Mapping[int, _core.BoundTerms], in_network: bool) -> li
         limit = terms.limit_in_network if in_network else terms.limit
         known = limit.seconds > 0
         rows.append((_core.format_size(size_bytes), _time(limit.seconds) or "none", reason(limit) if known else ""))
-    table = aligned([row[:2] for row in rows], left=())
-    width = len(table[0]) + 2
-    return [
-        line
-        for start, row in zip(table, rows, strict=True)
-        for line in click.wrap_text(
-            f"{start}  {row[2]}".rstrip(), width=text_width(), subsequent_indent=" " * width, preserve_paragraphs=False
-        ).splitlines()
-    ]
+    return aligned(rows, (2,))
 
 
 def _nothing_moves(terms: _core.BoundTerms) -> bool:
@@ -149,7 +141,7 @@ def level_lines(terms: _core.BoundTerms) -> list[str]:
         rows.append(
             (
                 level.level,
-                _clipped(worst.name or f"{level.level}{worst.group}") if known else "unknown",
+                clipped(worst.name or f"{level.level}{worst.group}", 12) if known else "unknown",
                 bytes_text(worst.bytes_out) if known else "",
                 bytes_text(worst.bytes_in) if known else "",
                 rate_text(worst.capacity_bytes_per_s) if known else "",
@@ -162,7 +154,7 @@ def level_lines(terms: _core.BoundTerms) -> list[str]:
     if text_width() < WIDEST:  # no columns without a value, and short heads
         kept = [at for at in range(len(rows[1])) if any(row[at] for row in rows[2:])]
         rows = [[row[at].replace("slowest", "worst") for at in kept] for row in rows]
-    lines = aligned(rows, left=(0, 1))
+    lines = aligned(rows, (0, 1))
     if any(level.latency_s and not level.crossed for level in terms.levels):
         lines.append("* no rank needs information from across this level")
     return lines
@@ -170,19 +162,14 @@ def level_lines(terms: _core.BoundTerms) -> list[str]:
 
 def edge_lines(edges: Iterable[_core.EdgeTerm], level: str) -> list[str]:
     """A row for each edge of a level."""
-    rows: list[Sequence[str]] = [(level, "bytes out", "bytes in", "capacity", "takes")]
-    for edge in edges:
-        known = edge.capacity_bytes_per_s > 0
-        rows.append(
-            (
-                edge.name or f"{level}{edge.group}",
-                bytes_text(edge.bytes_out),
-                bytes_text(edge.bytes_in),
-                rate_text(edge.capacity_bytes_per_s if known else None),
-                _time(edge.seconds) if known else "",
-            )
-        )
-    return aligned(rows, left=(0,))
+    columns: list[Column[_core.EdgeTerm]] = [
+        Column(level, "", lambda edge: edge.name or f"{level}{edge.group}", left=True),
+        Column("bytes out", "bytes_out", show=bytes_text),
+        Column("bytes in", "bytes_in", show=bytes_text),
+        Column("capacity", "", lambda edge: edge.capacity_bytes_per_s or None, rate_text, absent="unknown"),
+        Column("takes", "", lambda edge: _time(edge.seconds) if edge.capacity_bytes_per_s > 0 else "", absent=""),
+    ]
+    return Table(columns, list(edges)).lines()
 
 
 def other_lines(terms: _core.BoundTerms) -> list[str]:
@@ -213,11 +200,7 @@ def other_lines(terms: _core.BoundTerms) -> list[str]:
         else:
             text += "; the rate of memory is not known"
         lines.append(text)
-    return [
-        part
-        for line in lines
-        for part in click.wrap_text(line, width=text_width(), subsequent_indent="  ").splitlines()
-    ]
+    return [part for line in lines for part in wrapped(line)]
 
 
 def one_port_line(term: _core.OnePortTerm) -> str:
@@ -228,22 +211,5 @@ def one_port_line(term: _core.OnePortTerm) -> str:
     return f"with one message in and one out at a time: {_core.format_duration(term.seconds)}, {rounds}"
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    """Columns of equal width, right-aligned but for those in `left`; closer together where the terminal is narrow."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= text_width() else " "
-    return [
-        gap.join(
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def _time(seconds: float) -> str:
     return _core.format_duration(seconds) if seconds > 0 else ""
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= 12 else name[:11] + "…"

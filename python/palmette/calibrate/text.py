@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rich.table import Table
-
 from palmette.calibrate.estimate import FEWEST, Estimate
 from palmette.calibrate.measure import LevelSteps, Measured
 from palmette.calibrate.steps import ROUND_S
 from palmette.calibrate.write import costs_of
+from palmette.present.table import aligned
 from palmette.topology.model import Topology
-from palmette.units import plural, rate_text
+from palmette.units import plural, rate_text, time_text
 
 SAME_HOST = "same host"
 
@@ -26,7 +25,7 @@ def plan_line(measured: Measured) -> str:
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
         f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most,"
-        f" {FEWEST} rounds at least, which take {seconds_text(least_s(measured))} or more"
+        f" {FEWEST} rounds at least, which take {time_text(least_s(measured))} or more"
     )
 
 
@@ -68,14 +67,6 @@ def unsure_lines(measured: Measured) -> list[str]:
     return lines
 
 
-def seconds_text(seconds: float) -> str:
-    """`12.3 us`: three digits with a unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size * 0.9995:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
 def error_text(error: float) -> str:
     """`±3.1%`, `±12%`, `±?` where too little was measured."""
     if error >= 10:
@@ -83,26 +74,20 @@ def error_text(error: float) -> str:
     return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
 
 
-def level_table(measured: Measured) -> Table:
+def level_lines(measured: Measured) -> list[str]:
     """Return the costs of each level with their errors."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("level", no_wrap=True)
-    for heading in ("latency", "overhead", "stream", "shared edge"):
-        table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True)
+    rows = [["level", "latency", "", "overhead", "", "stream", "", "shared edge", ""]]
     for level in measured.levels:
         if not level.steps:
             continue
         latency_s, overhead_s, stream = costs_of(level)
         assert level.latency is not None and level.overhead is not None and level.stream is not None
-        cells = [seconds_text(latency_s), error_text(level.latency.error)]
-        cells += [seconds_text(overhead_s), error_text(level.overhead.error)]
+        cells = [time_text(latency_s), error_text(level.latency.error)]
+        cells += [time_text(overhead_s), error_text(level.overhead.error)]
         cells += [rate_text(stream), error_text(level.stream.error)]
-        rows = [_shared_cells(step.fit) for step in level.shared] or [["-", ""]]
-        table.add_row(level.plan.name or SAME_HOST, *cells, *rows[0])
-        for row in rows[1:]:
-            table.add_row("", *[""] * 6, *row)
-    return table
+        first, *more = [_shared_cells(step.fit) for step in level.shared] or [["-", ""]]
+        rows += [[level.plan.name or SAME_HOST, *cells, *first], *([""] * 7 + one for one in more)]
+    return aligned(rows, (0, 2, 4, 6, 8))
 
 
 def _shared_cells(fit: Any) -> list[str]:

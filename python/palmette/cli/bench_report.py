@@ -14,8 +14,9 @@ from palmette.bench.store import DEFAULT_PATH, open_store
 from palmette.bench.targets import Outcome
 from palmette.bench.text import change_table
 from palmette.bench_page.page import write_page
-from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.place_errors import one_line_errors
+from palmette.present.words import wrapped
 from palmette.units import plural
 
 DEFAULT_PAGE = Path("bench.html")
@@ -91,13 +92,11 @@ def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
     if as_json:
         emit_json({"runs": [before.id, after.id], "differences": notes, "cells": [one.to_json() for one in changes]})
         return
+    lines = []
     for run in (before, after):
         commit = run.machine.get("commit") or "unknown"
-        console.print(f"run {run.id}: {run.started}, palmette {run.machine['palmette']}, commit {commit}", markup=False)
-    for note in notes:
-        console.print(f"differs: {note}", markup=False)
-    console.print()
-    console.print(change_table(changes, before, after))
-    console.print(
-        "\nratio: time with palmette, later / earlier; control: the same of the MPI alone; ? where that changed"
-    )
+        lines.append(f"run {run.id}: {run.started}, palmette {run.machine['palmette']}, commit {commit}")
+    lines += [f"differs: {note}" for note in notes]
+    legend = "ratio: time with palmette, later / earlier; control: the same of the MPI alone; ? where that changed"
+    lines += ["", *change_table(changes, before, after).lines(colored=True), "", *wrapped(legend, rest="")]
+    click.echo("\n".join(lines))

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import click
+
 from palmette.bench.evaluate import Row
 from palmette.bench.loaded import load_lines, loaded_lines, pairs_of
 from palmette.bench.loads import mean_loads
@@ -16,7 +18,8 @@ from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, pass_lines, side_lines, target_lines
 from palmette.bench.targets import Outcome
 from palmette.bench.text import summary_lines, tables
-from palmette.cli.common import console, emit_json
+from palmette.cli.common import emit_json
+from palmette.present.words import wrapped
 
 
 def show_run(
@@ -35,35 +38,23 @@ def show_run(
         return
     cells = side_cells(run)
     means = mean_speeds(cells)
-    console.print(
-        f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}",
-        markup=False,
-    )
+    machine = run.machine
+    lines = wrapped(f"{run.place}; {machine['cpu']}, {machine['cores']} cores; palmette {machine['palmette']}")
     pairs = pairs_of(rows)
-    if side_by_side and cells:
-        _print_lines(side_lines(cells, means))
-    elif pairs:
-        _print_lines(loaded_lines(pairs))
-    else:
-        for table in tables(rows):
-            console.print()
-            console.print(table)
-    if side_by_side and cells and pairs:
-        _print_lines(loaded_lines(pairs))
-    blocks = (load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes))
-    for lines in blocks:
-        _print_lines(lines)
-    console.print()
-    for line in summary_lines(run, rows):
-        console.print(line, markup=False)
-    console.print(f"run {run.id} in {store}" + (f"; page: {page}" if page else ""), markup=False)
+    blocks = [side_lines(cells)] if side_by_side and cells else []
+    if pairs:
+        blocks.append(loaded_lines(pairs))
+    elif not blocks:
+        blocks += table_blocks(rows)
+    blocks += [load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes)]
+    lines += [line for block in blocks if block for line in ("", *block)]
+    stored = f"run {run.id} in {store}" + (f"; page: {page}" if page else "")
+    click.echo("\n".join([*lines, "", *summary_lines(run, rows), stored]))
 
 
-def _print_lines(lines: Sequence[str]) -> None:
-    if lines:
-        console.print()
-    for line in lines:
-        console.print(line, markup=False)
+def table_blocks(rows: Sequence[Row]) -> list[list[str]]:
+    """Return the tables of cells as lines, in the terminal's colours."""
+    return [[title, *table.lines(colored=True)] for title, table in tables(rows)]
 
 
 def _cell_json(run: Run, row: Row) -> dict[str, Any]:

@@ -10,16 +10,17 @@ import click
 
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json, unsure_lines
+from palmette.calibrate.text import level_lines, memory_line, node_memory_line, notes, to_json, unsure_lines
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.calibrate_progress import CalibrateProgress
-from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, emit_json, errors, json_option
 from palmette.cli.duration import duration
 from palmette.cli.measuring_job import Asked, one_line_errors
 from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
 from palmette.discover.run import discover
 from palmette.measure.jobs import JobCommand, running
 from palmette.mpi import install as mpi_install
+from palmette.present.words import wrapped
 from palmette.topology import file as topology_file
 from palmette.topology.found import DiscoverError
 from palmette.topology.model import Topology
@@ -99,15 +100,12 @@ def command(
     if as_json:
         emit_json(to_json(measured, read, remarks, str(target_file)))
         return
-    console.print(level_table(measured))
-    console.print(memory_line(measured), markup=False)
-    if (together := node_memory_line(measured)) is not None:
-        console.print(together, markup=False)
-    for line in [*notes(measured), *remarks]:
-        console.print(line, markup=False)
-    console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
+    lines = [*level_lines(measured), *wrapped(memory_line(measured))]
+    lines += wrapped(node_memory_line(measured) or "")
+    lines += [part for line in (*notes(measured), *remarks) for part in wrapped(line)]
+    lines += wrapped(f"wrote {target_file}; palmette plan and palmette run take it with --topology")
     follows = f"palmette plan all --predict --size 1K,64K --topology {shlex.quote(str(target_file))}"
-    console.print(f"what follows: {follows}", markup=False)
+    click.echo("\n".join([*lines, *wrapped(f"what follows: {follows}")]))
 
 
 def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:

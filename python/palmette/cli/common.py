@@ -31,9 +31,9 @@ def _width(stream: object) -> int | None:
     return WIDTH
 
 
-def make_console(*, stderr: bool = False) -> Console:
-    """Return a console on standard output or standard error, 80 columns wide unless it is a terminal."""
-    from rich.console import Console  # most commands that other programs call print no table
+def make_console() -> Console:
+    """Return a console on standard error, 80 columns wide unless it is a terminal."""
+    from rich.console import Console  # most commands that other programs call show no progress
 
     class PipedConsole(Console):
         """Leaves a pipe that its reader has closed to main()."""
@@ -41,23 +41,17 @@ def make_console(*, stderr: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    stream = sys.stderr if stderr else sys.stdout
-    return PipedConsole(stderr=stderr, width=_width(stream), highlight=False, soft_wrap=False)
+    return PipedConsole(stderr=True, width=_width(sys.stderr), highlight=False, soft_wrap=False)
 
 
 class _LazyConsole:
-    """Forwards to a console made at the first use, so that tests may replace the streams before."""
-
-    def __init__(self, *, stderr: bool) -> None:
-        self._stderr = stderr
+    """Forwards to a console made at the first use, so that tests may replace the stream before."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(make_console(stderr=self._stderr), name)
+        return getattr(make_console(), name)
 
 
-console: Any = _LazyConsole(stderr=False)
-"""Rich console on standard output."""
-errors: Any = _LazyConsole(stderr=True)
+errors: Any = _LazyConsole()
 """Rich console on standard error: progress, warnings."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, OneName, Whole, emit_json, json_option, write_file
+from palmette.cli.common import CliError, OneName, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     job_on,
     machine_option,
@@ -36,6 +36,8 @@ from palmette.compose.text import (
 )
 from palmette.plan.counts import count_json, count_lines
 from palmette.plan.svg import TooLargeError, svg
+from palmette.present.table import Column, Table, aligned
+from palmette.present.words import wrapped
 from palmette.topology.file import TopologyError, load
 from palmette.units import bytes_text, plural
 
@@ -136,8 +138,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         emit_json([{"name": n, "sentence": s, "rooted": root, "reduces": reduces} for n, s, root, reduces in rows])
         return
-    width = max(len(name) for name, *_ in rows)
-    click.echo("\n".join(f"{name:<{width}}  {sentence}" for name, sentence, *_ in rows))
+    click.echo("\n".join(aligned([row[:2] for row in rows], (0, 1))))
 
 
 def _flags(cflags: bool, libs: str | None, as_json: bool) -> None:
@@ -247,7 +248,7 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
     if as_json:
         emit_json(program.to_json())
     else:
-        click.echo("\n".join(line for long in _head(asked) for line in _wrapped(long)))
+        click.echo("\n".join(line for long in _head(asked) for line in wrapped(long, rest="    ")))
         click.echo(
             f"rank {rank}; `send`, `recv`, `named`... are the buffers " + ", ".join(asked.composition.core.buffers)
         )
@@ -267,33 +268,25 @@ def _head(asked: _Asked) -> list[str]:
 
 
 def _variant_lines(variants: tuple[Variant, ...]) -> list[str]:
-    rows = [("", "predicted", "of bound", "messages", "outer", "scratch")]
-    for variant in variants:
-        seconds = variant.seconds
-        rows.append(
-            (
-                variant.name,
-                _core.format_duration(seconds) if seconds else "-",
-                f"{seconds / variant.bound_s:.2f}" if seconds and variant.bound_s else "-",
-                f"{variant.messages:,}",
-                f"{bytes_text(variant.outer_bytes)} in {variant.outer_messages:,}",
-                bytes_text(variant.scratch_bytes),
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines = [
-        "",
-        *table,
-        *(f"  {variant.name}: {variant.factoring.text()} (by {variant.basis})" for variant in variants),
-    ]
+    columns: list[Column[Variant]] = [
+        Column("", "name", left=True),
+        Column("predicted", "seconds", lambda one: one.seconds or None, _core.format_duration),
+        Column("of bound", "", lambda one: one.seconds / one.bound_s if one.seconds and one.bound_s else None,
+               "{:.2f}".format),
+        Column("messages", "messages", show="{:,}".format),
+        Column("outer", "", lambda one: f"{bytes_text(one.outer_bytes)} in {one.outer_messages:,}"),
+        Column("scratch", "scratch_bytes", show=bytes_text),
+    ]  # fmt: skip
+    lines = ["", *Table(columns, variants).lines()]
+    for one in variants:
+        lines += wrapped(f"{one.name}: {one.factoring.text()} (by {one.basis})", "  ", "    ")
     if variants[-1].basis == "bytes and messages":
         lines.append("nothing is known of the links; palmette bench compose --tune measures")
-    return [line for long in lines for line in (_wrapped(long) if long else [long])]
+    return lines
 
 
 def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
-    lines = [line for long in _head(asked) for line in _wrapped(long)]
+    lines = [line for long in _head(asked) for line in wrapped(long, rest="    ")]
     if asked.variants:
         lines += _variant_lines(asked.variants)
     lines += ["", *stage_lines(plan), "", *count_lines(plan, bound_s(asked.composition, asked.job)), scratch_line(plan)]
@@ -301,16 +294,10 @@ def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str 
     if seconds is not None:
         lines.append(f"predicted: {_core.format_duration(seconds)} by the model")
     verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
-    lines += click.wrap_text(verdict, width=80).splitlines()
+    lines += wrapped(verdict, rest="")
     if picture is not None:
         lines.append(f"wrote {picture}")
     return lines
-
-
-def _wrapped(line: str) -> list[str]:
-    if len(line) <= WIDTH:
-        return [line]
-    return click.wrap_text(line, WIDTH, subsequent_indent="    ").splitlines()
 
 
 def _as_json(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> dict[str, Any]:

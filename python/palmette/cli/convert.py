@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.progress import Bar
+from palmette.present.words import wrapped
 from palmette.record.formats.convert import FORMATS, Converted, convert
 from palmette.record.reading import RecordError, read_job
 
@@ -99,7 +99,7 @@ def _lines(output: Path, done: Converted) -> list[str]:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     lines = [f"{listed} of {done.ranks:,} rank{'s' if done.ranks != 1 else ''}: {output}"]
     for note in done.notes:
-        lines += textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")
+        lines += wrapped(f"note: {note}", whole_words=False)
     return lines
 
 

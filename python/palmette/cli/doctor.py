@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
-from rich.table import Table
 
-from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.common import CliError, emit_json, json_option
 from palmette.doctor import Check, Findings, examine
 from palmette.doctor.here import LABELS
+from palmette.present.table import aligned
+from palmette.present.words import wrapped
 
 
 @click.command(
@@ -63,52 +65,29 @@ def _site(launcher: tuple[str, ...], as_json: bool) -> int:
 
 
 def _print(findings: Findings) -> None:
-    table = Table(box=None, pad_edge=False, title="MPIs", title_justify="left")
-    for heading in ("name", "version", "ABIs", "mpiexec"):
-        table.add_column(heading, overflow="fold")
-    for mpi in findings.mpis:
-        if mpi.problem is None:
-            table.add_row(mpi.name, mpi.version, " ".join(mpi.abis), mpi.mpiexec)
-        else:
-            table.add_row(mpi.name, "-", "-", mpi.problem)
-    console.print(table)
-    console.print()
-    console.print(_launchers(findings))
-    console.print()
-    console.print(_checks("Preload libraries", findings.preloads))
-    console.print()
-    console.print(_checks("Around", findings.checks))
-    console.print()
-    console.print(_checks("GPUs", findings.devices))
-    if findings.settings:
-        console.print()
-        console.print(_checks("Settings that are no defaults", findings.settings, marked=False))
-    if findings.mistakes:
-        console.print()
+    mpis = [
+        (one.name, one.version, " ".join(one.abis), str(one.mpiexec)) if one.problem is None
+        else (one.name, "-", "-", one.problem)
+        for one in findings.mpis
+    ]  # fmt: skip
+    launchers: list[tuple[str, ...]] = [
+        (one.word, f"{LABELS[one.kind]} {one.version}", str(one.path)) for one in findings.launchers
+    ]
+    sections: list[tuple[str, Sequence[Sequence[str]]]] = [
+        ("MPIs", [("name", "version", "ABIs", "mpiexec"), *mpis]),
+        ("In PATH", launchers or [("no mpiexec, mpirun, srun, flux or aprun",)]),
+        ("Preload libraries", _checks(findings.preloads)),
+        ("Around", _checks(findings.checks)),
+        ("GPUs", _checks(findings.devices)),
+        ("Settings that are no defaults", [(one.name, one.detail) for one in findings.settings]),
+    ]
+    for title, rows in sections:
+        if rows:
+            click.echo("\n".join([title, *aligned(rows, range(4)), ""]))
     for mistake in findings.mistakes:
-        console.print(mistake, markup=False)
-    console.print(f"\n{findings.verdict}", markup=False)
+        click.echo("\n".join(wrapped(mistake, whole_words=False)))
+    click.echo(("\n" if findings.mistakes else "") + "\n".join(wrapped(findings.verdict, rest="")))
 
 
-def _launchers(findings: Findings) -> Table:
-    """Which MPI a launcher's name stands for, as `palmette run` takes it."""
-    table = Table(box=None, pad_edge=False, title="In PATH", title_justify="left", show_header=False)
-    table.add_column("word", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("path", overflow="fold")
-    for one in findings.launchers:
-        table.add_row(one.word, f"{LABELS[one.kind]} {one.version}", one.path)
-    if not findings.launchers:
-        table.add_row("no mpiexec, mpirun, srun, flux or aprun", "", "")
-    return table
-
-
-def _checks(title: str, checks: list[Check], *, marked: bool = True) -> Table:
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", show_header=False)
-    table.add_column("name", no_wrap=True)
-    if marked:
-        table.add_column("ok", no_wrap=True)
-    table.add_column("detail", overflow="fold")
-    for check in checks:
-        table.add_row(check.name, *(["yes" if check.ok else "no"] if marked else []), check.detail)
-    return table
+def _checks(checks: list[Check]) -> list[tuple[str, ...]]:
+    return [(one.name, "yes" if one.ok else "no", one.detail) for one in checks]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from palmette.cli.printable import printable
 from palmette.doctor.site import Difference, Problem, SiteFindings
+from palmette.present.words import wrapped
 from palmette.topology.found import some_names
 from palmette.units import plural
-
-WIDTH = 80
 
 
 def site_lines(findings: SiteFindings) -> list[str]:
@@ -51,6 +49,4 @@ def _differences(differences: list[Difference], serious: bool) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        printable(text), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}   ", break_on_hyphens=False
-    )
+    return wrapped(printable(text), indent, f"{indent}   ", whole_words=False)

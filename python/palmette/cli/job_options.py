@@ -15,8 +15,9 @@ from palmette import _core
 from palmette.cli.common import CliError, Whole
 from palmette.cli.level_names import levels_of, note_levels
 from palmette.plan.choice import Chosen
+from palmette.present.words import wrapped
 from palmette.topology.file import another_kind
-from palmette.units import plural, text_width
+from palmette.units import plural
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -177,4 +178,4 @@ def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:
     """Return what is planned, why with that algorithm where it wasn't named, and `facts`, in 80 columns."""
     reason = [] if chosen.reason.startswith("named") else [chosen.reason]
     lines = [f"{collective}, algorithm {chosen.algorithm}", *reason, *facts]
-    return [part for line in lines for part in click.wrap_text(line, width=text_width()).splitlines()]
+    return [part for line in lines for part in wrapped(line, rest="")]

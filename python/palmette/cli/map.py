@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from palmette.cli.place import LineCommand, Where, place_options
 from palmette.cli.progress import Working
 from palmette.files import is_file
 from palmette.map.errors import MapError
-from palmette.units import text_width
+from palmette.present.words import wrapped
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
@@ -199,10 +198,7 @@ def _measure(path: str, size: str, where: Where, as_json: bool) -> None:
         )  # fmt: skip
     else:
         text = f"palmette map: wrote {path}; {found.sentence()}"
-        lines = textwrap.wrap(
-            text, text_width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-        click.echo("\n".join(lines), err=True)
+        click.echo("\n".join(wrapped(text)), err=True)
 
 
 def _check_method(method: str) -> None:
@@ -395,7 +391,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     for note in notes:
-        lines += ["", *textwrap.wrap(f"note: {note}", text_width(), subsequent_indent="  ")]
+        lines += ["", *wrapped(f"note: {note}", whole_words=False)]
     click.echo("\n".join(lines))
 
 
@@ -412,4 +408,4 @@ def _list(as_json: bool) -> None:
     rows = [("Methods:", "")] + [(f"  {name}", sentence) for name, sentence in METHODS.items()]
     rows += [("", ""), ("Files:", "")] + [(f"  {name}", writer.sentence) for name, writer in WRITERS.items()]
     for name, sentence in rows:
-        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=text_width(), subsequent_indent=" " * 15).rstrip())
+        click.echo("\n".join(wrapped(sentence, f"{name:<15}", " " * 15) or [name]))

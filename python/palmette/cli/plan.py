@@ -25,7 +25,8 @@ from palmette.plan.listing import list_json, list_lines
 from palmette.plan.request import Details, about_steps, details_of
 from palmette.plan.stages import stage_lines
 from palmette.plan.svg import TooLargeError, svg
-from palmette.units import plural, text_width
+from palmette.present.words import wrapped
+from palmette.units import plural
 
 COLLECTIVES = tuple(_core.collectives())
 COMMON = "gather,scatter,allgather,bcast,reduce,allreduce"
@@ -300,7 +301,7 @@ def _lines(
         lines += ["", *count_lines(plan)]
     if verify:
         verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
-        lines += ["", *click.wrap_text(verdict, width=text_width()).splitlines()]
+        lines += ["", *wrapped(verdict, rest="")]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     return lines

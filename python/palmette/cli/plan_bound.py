@@ -13,7 +13,7 @@ from palmette.cli.common import CliError, emit_json
 from palmette.cli.job_options import JobOptions
 from palmette.cli.progress import Working
 from palmette.plan.contents import size_phrase
-from palmette.units import text_width
+from palmette.present.words import wrapped
 
 MOST_LINES = 64
 
@@ -58,13 +58,11 @@ def show(
         emit_json(document)
         return
     if len(terms_of) > 1:
-        lines = click.wrap_text(f"{collective}, {described}", width=text_width()).splitlines()
+        lines = wrapped(f"{collective}, {described}", rest="")
         click.echo("\n".join([*lines, "", *size_lines(terms_of, in_network)]))
         return
     phrase = size_phrase(collective, block_bytes)
-    lines = click.wrap_text(
-        f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=text_width()
-    ).splitlines()
+    lines = wrapped(f"{collective}, {described}" + (f", {phrase}" if phrase else ""), rest="")
     limits = limit_lines(terms)
     if in_network:
         second = next(index for index, line in enumerate(limits) if line.startswith("bound where"))

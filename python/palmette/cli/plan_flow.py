@@ -16,7 +16,7 @@ from palmette.flow.svg import svg
 from palmette.plan.choice import Chosen, NothingChosenError, choose
 from palmette.plan.contents import size_phrase
 from palmette.plan.request import about_steps, details_of
-from palmette.units import text_width
+from palmette.present.words import wrapped
 
 MOST_STEPS = 20_000_000
 """A plan of all ranks with its simulation takes about 250 bytes a step."""
@@ -67,7 +67,7 @@ def show(
         return
     text = head_lines(collective, chosen, described + (f", {phrase}" if phrase else ""))
     if loaded is not None:
-        text += click.wrap_text(f"loaded: {traffic}", width=text_width()).splitlines()
+        text += wrapped(f"loaded: {traffic}", rest="")
     text += ["", *lines(quiet, loaded)]
     if picture is not None:
         text += ["", f"wrote {picture}"]

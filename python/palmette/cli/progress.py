@@ -33,7 +33,7 @@ class Bar:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(self._counters), TimeElapsedColumn())
-            self._bars = Progress(*columns, console=make_console(stderr=True), transient=True)
+            self._bars = Progress(*columns, console=make_console(), transient=True)
             self._bars.start()
             self._task = self._bars.add_task(self._name, total=self._total)
         return self

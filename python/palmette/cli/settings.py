@@ -7,6 +7,7 @@ import click
 from palmette import settings, settings_files
 from palmette.cli.common import CliError, emit_json, errors, json_option
 from palmette.cli.meant import close, suggestion
+from palmette.present.words import wrapped
 from palmette.units import text_width
 
 
@@ -28,9 +29,7 @@ def _text(rows: tuple[settings_files.Value, ...]) -> str:
             lines.append(f"{line}  ({origin})")
         else:
             lines += [line, *([f"    ({origin})"] if origin else [])]
-        lines.append(
-            click.wrap_text(row.setting.help, width=text_width(), initial_indent="    ", subsequent_indent="    ")
-        )
+        lines += wrapped(row.setting.help, "    ", "    ")
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ import click
 from palmette.cli import sampled_lines
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.duration import Seconds
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
 
 if TYPE_CHECKING:
     from palmette.record.last_seen import Seen
@@ -103,8 +104,7 @@ def _lines(state: State, seen: list[Seen], all_rows: bool) -> list[str]:
             lines += ["", *_collective_lines(found)]
     shown = state.open if all_rows else state.open[:MOST_ROWS]
     if shown:
-        lines += ["", f"{'':12} {'in':26} {'for':>9}  waits for"]
-        lines += [_row(one) for one in shown]
+        lines += ["", *Table(_OPEN, shown).lines()]
     elif not state.open:
         lines += ["", "no process is in an MPI call"]
     if len(state.open) > len(shown):
@@ -113,19 +113,21 @@ def _lines(state: State, seen: list[Seen], all_rows: bool) -> list[str]:
     from palmette.record.limits import limits_of
 
     for note in limits_of((process.recorded for process in job.processes), sums=False, communicators=True):
-        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+        lines += ["", *wrapped(f"note: {note}", whole_words=False)]
     return lines
 
 
 def _seen_lines(seen: list[Seen]) -> list[str]:
     if not seen:
         return []
-    lines = ["", f"{'':12} {'last seen in':40} {'called from':14} {'ago':>9}"]
-    for one in seen:
-        where = f"{one.site.name} {one.site.place}" if one.site.line else one.site.name
-        caller = str(one.caller.place) if one.caller else ""
-        lines.append(f"{one.process.name:12} {where[:40]:40} {caller[:14]:14} {_seconds(one.ago_s):>9}"[:80].rstrip())
-    return lines
+    columns: list[Column[Seen]] = [
+        Column("", "process.name", left=True),
+        Column("last seen in", "", lambda one: f"{one.site.name} {one.site.place}" if one.site.line else one.site.name,
+               left=True, most=40),
+        Column("called from", "caller", show=lambda caller: str(caller.place), left=True, most=14, absent=""),
+        Column("ago", "ago_s", show=_seconds),
+    ]  # fmt: skip
+    return ["", *Table(columns, seen).lines()]
 
 
 def _sums_lines(sums: Sums, all_rows: bool) -> list[str]:
@@ -133,22 +135,17 @@ def _sums_lines(sums: Sums, all_rows: bool) -> list[str]:
         f"{sums.calls:,} MPI calls took {_seconds(sums.in_mpi_s)} of all ranks' {_seconds(sums.ran_s)} together"
         + (f", {sums.share:.0%}" if sums.share is not None else ", several threads at once"),
         "",
-        f"{'function':22} {'called at':20} {'calls':>9} {'bytes':>8} {'time':>8} {'longest':>8}",
     ]
     shown = sums.rows if all_rows else sums.rows[:MOST_ROWS]
-    for row in shown:
-        lines.append(
-            f"{row.function[:22]:22} {str(row.place)[-20:]:20} {_short(row.calls):>9} {_short(row.bytes):>8} "
-            f"{_seconds(row.seconds):>8} {_seconds(row.longest_s):>8}"
-        )
+    lines += Table(_CALLS, shown).lines()
     if len(sums.rows) > len(shown):
         lines.append(f"and {len(sums.rows) - len(shown):,} more (--all)")
     if sums.call_cost_s:
         cost = f"Recording a call costs {sums.call_cost_s * 1e9:.0f} ns here, of which reading the clock takes "
         cost += f"{sums.clock_cost_s * 1e9:.0f}."
-        lines += ["", *textwrap.wrap(cost, 80)]
+        lines += ["", *wrapped(cost, rest="", whole_words=False)]
     for note in sums.notes:
-        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+        lines += ["", *wrapped(f"note: {note}", whole_words=False)]
     return lines
 
 
@@ -166,16 +163,7 @@ def _sums_document(sums: Sums) -> dict[str, Any]:
     return {
         "calls": sums.calls, "in_mpi_s": sums.in_mpi_s, "ran_s": sums.ran_s, "share": sums.share,
         "call_cost_s": sums.call_cost_s or None, "clock_cost_s": sums.clock_cost_s or None, "notes": sums.notes,
-        "rows": [
-            {
-                "function": row.function, "place": str(row.place),
-                "file": row.place.file or None, "line": row.place.line or None,
-                "in": row.place.function, "calls": row.calls, "bytes": row.bytes, "seconds": row.seconds,
-                "longest_s": row.longest_s, "ranks": row.ranks, "slowest_rank": row.slowest[0],
-                "slowest_s": row.slowest[1],
-            }
-            for row in sums.rows
-        ],
+        "rows": Table(_CALLS, sums.rows).records(),
     }  # fmt: skip
 
 
@@ -188,11 +176,6 @@ def _collective_lines(found: Collective) -> list[str]:
     if found.unknown:
         lines.append(f"  {found.unknown:,} of its ranks have recorded nothing of it here")
     return lines
-
-
-def _row(one: Open) -> str:
-    waits = _some(one.waits_for) if one.waits_for else ""
-    return f"{one.process.name:12} {one.call.function[:26]:26} {_seconds(one.since_s):>9}  {waits}"[:80].rstrip()
 
 
 def _some(names: list[str]) -> str:
@@ -226,30 +209,9 @@ def _document(state: State, seen: list[Seen]) -> dict[str, Any]:
         "folder": str(state.job.folder),
         "size": state.job.size,
         "missing_ranks": state.job.missing_ranks(),
-        "processes": [
-            {
-                "rank": process.recorded.rank, "pid": process.recorded.pid, "host": process.host,
-                "state": process.state, "calls": process.recorded.calls,
-                "dropped": process.recorded.dropped,
-            }
-            for process in state.job.processes
-        ],
-        "collectives": [
-            {
-                "function": found.function, "communicator": f"{found.communicator.id:016x}",
-                "size": found.communicator.size, "instance": found.instance, "since_s": found.since_s,
-                "inside": [one.process.recorded.rank for one in found.inside],
-                "missing": [process.recorded.rank for process in found.missing], "unknown": found.unknown,
-            }
-            for found in state.collectives
-        ],
-        "open": [
-            {
-                "rank": one.process.recorded.rank, "function": one.call.function, "since_s": one.since_s,
-                "bytes": one.call.bytes, "peer": one.call.peer, "tag": one.call.tag, "waits_for": one.waits_for,
-            }
-            for one in state.open
-        ],
+        "processes": Table(_PROCESSES, state.job.processes).records(),
+        "collectives": Table(_COLLECTIVES, state.collectives).records(),
+        "open": Table(_OPEN, state.open).records(),
         "last_seen": [
             {
                 "rank": one.process.recorded.rank, "function": one.site.function,
@@ -259,3 +221,47 @@ def _document(state: State, seen: list[Seen]) -> dict[str, Any]:
             for one in seen
         ],
     }  # fmt: skip
+
+
+_OPEN: list[Column[Open]] = [
+    Column("", "", lambda one: one.process.name, left=True),
+    Column(None, "rank", lambda one: one.process.recorded.rank),
+    Column("in", "function", lambda one: one.call.function, left=True, most=26),
+    Column("for", "since_s", show=_seconds),
+    Column(None, "bytes", lambda one: one.call.bytes),
+    Column(None, "peer", lambda one: one.call.peer),
+    Column(None, "tag", lambda one: one.call.tag),
+    Column("waits for", "waits_for", show=_some, left=True, absent=""),
+]
+_CALLS: list[Column[Any]] = [
+    Column("function", "function", left=True, most=22),
+    Column("called at", "place", lambda row: str(row.place), lambda place: place[-20:], left=True),
+    Column(None, "file", lambda row: row.place.file or None),
+    Column(None, "line", lambda row: row.place.line or None),
+    Column(None, "in", lambda row: row.place.function),
+    Column("calls", "calls", show=_short),
+    Column("bytes", "bytes", show=_short),
+    Column("time", "seconds", show=_seconds),
+    Column("longest", "longest_s", show=_seconds),
+    Column(None, "ranks"),
+    Column(None, "slowest_rank", lambda row: row.slowest[0]),
+    Column(None, "slowest_s", lambda row: row.slowest[1]),
+]
+_PROCESSES: list[Column[Any]] = [
+    Column(None, "rank", lambda one: one.recorded.rank),
+    Column(None, "pid", lambda one: one.recorded.pid),
+    Column(None, "host"),
+    Column(None, "state"),
+    Column(None, "calls", lambda one: one.recorded.calls),
+    Column(None, "dropped", lambda one: one.recorded.dropped),
+]
+_COLLECTIVES: list[Column[Collective]] = [
+    Column(None, "function"),
+    Column(None, "communicator", lambda found: f"{found.communicator.id:016x}"),
+    Column(None, "size", lambda found: found.communicator.size),
+    Column(None, "instance"),
+    Column(None, "since_s"),
+    Column(None, "inside", lambda found: [one.process.recorded.rank for one in found.inside]),
+    Column(None, "missing", lambda found: [process.recorded.rank for process in found.missing]),
+    Column(None, "unknown"),
+]

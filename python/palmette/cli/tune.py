@@ -13,7 +13,7 @@ import click
 
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, sizes_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import duration
 from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
 from palmette.cli.place_errors import one_line_errors
@@ -23,6 +23,7 @@ from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.measure.machine import describe_machine
 from palmette.measure.places import Place
 from palmette.mpi.install import Installation
+from palmette.present.words import wrapped
 from palmette.topology.file import load
 from palmette.tune.errors import TuneError
 from palmette.tune.job import How
@@ -176,7 +177,7 @@ def _tune(
         emit_json({"plan": [_plan_json(plan) for plan in plans]})
         return
     for text in plan_lines(plans, budget, base):
-        (errors if as_json or not only_plan else console).print(text, markup=False)
+        click.echo(text, err=as_json or not only_plan)
     if only_plan:
         return
     document = table_of(base)
@@ -190,8 +191,7 @@ def _tune(
     if as_json:
         emit_json(result_json(outcome, output, store))
     else:
-        for text in result_lines(outcome, output, store):
-            console.print(text, markup=False)
+        click.echo("\n".join(part for line in result_lines(outcome, output, store) for part in wrapped(line) or [""]))
     _end(outcome)
 
 

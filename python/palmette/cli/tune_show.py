@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
+from palmette.present.table import Column, Table
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.plan import SitePlan
-from palmette.tune.rows import Decided, duration
+from palmette.tune.rows import Decided
 from palmette.tune.session import MOST_REFINEMENTS, Outcome
-from palmette.units import plural
+from palmette.units import plural, time_text
 
 
 def plan_lines(plans: Sequence[SitePlan], budget: float, base: Path | None) -> list[str]:
@@ -70,22 +71,34 @@ def bound_s(plan: SitePlan, one: Decided) -> float | None:
 
 def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
     """Two lines a cell: the times, and below them the specification, which may be long and is there to be copied."""
-    limits = [bound_s(plan, one) for one in found]
-    bounded = f" {'bound':>5}" if any(limits) else ""
-    lines = [f"  {'cell':<24} {'present':>8} {'MPI alone':>9} {'taken':>8}{bounded}"]
     says = {"better": "better", "present": "present stays", "unsure": "too few samples"}
-    for one, limit in zip(found, limits, strict=True):
-        verdict = one.verdict
-        size = f" {_core.format_size(verdict.cell.size_bytes)}" if verdict.cell.size_bytes else ""
-        seconds = (verdict.present_s or None, verdict.mpi_s, verdict.time_s or None)
-        present, mpi, taken = (duration(time) if time is not None else "" for time in seconds)
-        times = verdict.time_s / limit if limit and verdict.time_s else None
-        multiple = "" if times is None else f"{times:.2f}" if times < 99.95 else f"{times:.0f}"
-        taken = f"{taken:>8}" + (f" {multiple:>5}" if bounded else "")
-        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", not confirmed")
-        lines.append(f"  {verdict.cell.function + size:<24} {present:>8} {mpi:>9} {taken}  {said}")
-        lines.append(f"      {verdict.spec if verdict.outcome == 'better' else one.before}")
-    return lines
+
+    def said(one: Decided) -> str:
+        outcome = one.verdict.outcome
+        return says[outcome] + ("" if one.confirmed or outcome != "better" else ", not confirmed")
+
+    def multiple(one: Decided) -> float | None:
+        limit = bound_s(plan, one)
+        return one.verdict.time_s / limit if limit and one.verdict.time_s else None
+
+    columns: list[Column[Decided]] = [
+        Column("cell", "verdict.cell", show=lambda cell: f"{cell.function} {_core.format_size(cell.size_bytes)}"
+               if cell.size_bytes else cell.function, left=True),
+        Column("present", "", lambda one: one.verdict.present_s or None, time_text, absent=""),
+        Column("MPI alone", "verdict.mpi_s", show=time_text, absent=""),
+        Column("taken", "", lambda one: one.verdict.time_s or None, time_text, absent=""),
+    ]  # fmt: skip
+    if any(bound_s(plan, one) for one in found):
+        columns.append(
+            Column("bound", "", multiple, lambda times: f"{times:.2f}" if times < 99.95 else f"{times:.0f}", absent="")
+        )
+    columns.append(Column("", "", said, left=True))
+    head, *shown = Table(columns, found).lines(first="  ")
+    return [head] + [
+        part
+        for line, one in zip(shown, found, strict=True)
+        for part in (line, f"      {one.verdict.spec if one.verdict.outcome == 'better' else one.before}")
+    ]
 
 
 def result_json(outcome: Outcome, output: Path, store: Path) -> dict[str, Any]:

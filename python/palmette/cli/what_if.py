@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,8 @@ from palmette import _core
 from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.cli.printable import printable
 from palmette.cli.progress import Working
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
 from palmette.units import plural
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from palmette.record.what_if import Expected
 
 EXAMPLE = "palmette what-if trace --force allreduce=recursive_doubling"
-WIDTH = 80
 FILE = click.Path(path_type=Path, dir_okay=False)
 MOST_RANKS = 3
 GIVE_MACHINE = "give --topology topology.json (`palmette discover` makes it, `palmette calibrate` measures its costs)"
@@ -242,22 +242,19 @@ def _lines(answer: _Answer) -> list[str]:
 
     expected, duration = answer.expected, _core.format_duration
     head = f"{program_of(answer.job)}, {plural(answer.job.size, 'rank')}: what if {answer.what}"
-    shown = textwrap.wrap(printable(head), WIDTH, subsequent_indent="  ")
+    shown = wrapped(printable(head), whole_words=False)
     low, high = expected.range_s
     change = f"{abs(expected.gain):.0%} {'less' if expected.gain >= 0 else 'more'}"
     between = f" ({duration(low)} to {duration(high)})" if high - low > 1e-3 * expected.time_s else ""
     shown.append(f"{duration(expected.time_s)} recorded, {duration(expected.expected_s)} expected{between}, {change}")
     if expected.rows:
-        shown += ["", f"{'calls of all ranks together':<55} {'recorded':>11} {'expected':>11}"]
-        for row in expected.rows:
-            where = printable(f"{row.function} at {row.place}")
-            shown.append(f"{where[:55]:<55} {duration(row.measured_s):>11} {duration(row.expected_s):>11}")
+        shown += ["", *Table(_CALLS, expected.rows).lines()]
     gaining = [one for one in expected.ranks if one[1] - one[2] > 1e-3 * expected.time_s][:MOST_RANKS]
     if gaining:
         parts = [f"rank {rank} {duration(was - now)}" for rank, was, now in gaining]
-        shown += ["", *textwrap.wrap(f"ranks that gain most: {', '.join(parts)}", WIDTH)]
+        shown += ["", *wrapped(f"ranks that gain most: {', '.join(parts)}", rest="", whole_words=False)]
     for note in answer.notes:
-        shown += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
+        shown += ["", *wrapped(printable(f"note: {note}"), whole_words=False)]
     return [*shown, "", printable(f"next: {answer.next}")]
 
 
@@ -266,13 +263,21 @@ def _document(answer: _Answer) -> dict[str, Any]:
     return {
         "what": answer.what, "time_s": expected.time_s, "expected_s": expected.expected_s,
         "range_s": list(expected.range_s), "gain": expected.gain,
-        "calls": [
-            {"function": row.function, "place": row.place, "recorded_s": row.measured_s, "expected_s": row.expected_s}
-            for row in expected.rows
-        ],
+        "calls": Table(_CALLS, expected.rows).records(),
         "ranks": [
             {"rank": rank, "in_mpi_recorded_s": was, "in_mpi_expected_s": now}
             for rank, was, now in sorted(expected.ranks)
         ],
         "next": answer.next, "notes": answer.notes,
     }  # fmt: skip
+
+
+_CALLS: list[Column[Any]] = [
+    Column(
+        "calls of all ranks together", "", lambda row: printable(f"{row.function} at {row.place}"), left=True, most=55
+    ),
+    Column(None, "function"),
+    Column(None, "place"),
+    Column("recorded", "recorded_s", lambda row: row.measured_s, _core.format_duration),
+    Column("expected", "expected_s", show=_core.format_duration),
+]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict
 from typing import Any
 
 from palmette import _core
 from palmette.compose.bench import Cell, Row
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
 from palmette.units import bytes_text, plural
-
-WIDTH = 80
 
 
 def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
@@ -22,24 +21,12 @@ def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
     if fastest is not None:
         shown = (shown[0], *sorted(shown[1:], key=lambda row: row.time.median_s)[:fastest])
     bound = f"; bound {_core.format_duration(cell.bound_s)}" if cell.bound_s else ""
-    lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {plural(cell.ranks, 'rank')}; {where}{bound}")
-    outer = next((row.counts.outer_level for row in cell.rows if row.counts), "node")
-    # Short headings, so that a table of large numbers stays within 80 columns.
-    across = plural(2, outer).removeprefix("2 ")
-    rows: list[tuple[str, ...]] = [("", "time", "x bound", "x MPI", "messages", across, "scratch", "stages")]
-    rows += [_cells(row, cell.bound_s) for row in shown]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines += [
-        "  ".join(
-            text.ljust(width) if column == 0 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    head = f"{cell.composition}, {bytes_text(cell.size_bytes)}, {plural(cell.ranks, 'rank')}; {where}{bound}"
+    lines = [*wrapped(head, rest="    "), *_table(cell, shown).lines()]
     for row in shown:
         if row.factoring is not None:
             made = f" (made in {_core.format_duration(row.made_s)})" if row.made_s else ""
-            lines += _wrap(f"  {row.name}: {row.factoring.text()}{made}")
+            lines += wrapped(f"{row.name}: {row.factoring.text()}{made}", "  ", "    ")
     if len(shown) < len(cell.rows):
         lines.append(f"  and {plural(len(cell.rows) - len(shown), 'slower candidate')}; --json has all")
     if any(row.dropped for row in shown):
@@ -47,20 +34,24 @@ def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
     return lines
 
 
-def _cells(row: Row, bound_s: float | None) -> tuple[str, ...]:
-    seconds = row.time.median_s
-    multiple = f"{seconds / bound_s:.2f}" if bound_s else "-"
-    counts = row.counts
-    return (
-        row.name,
-        _core.format_duration(seconds) + ("*" if row.dropped else ""),
-        multiple,
-        f"{row.ratio.value:.2f}" if row.ratio else "-",
-        f"{counts.messages:,}" if counts else "-",
-        f"{bytes_text(counts.outer_bytes)} in {counts.outer_messages:,}" if counts else "-",
-        bytes_text(counts.scratch_bytes) if counts else "-",
-        f"{counts.stages}" if counts else "-",
-    )
+def _table(cell: Cell, shown: tuple[Row, ...]) -> Table[Row]:
+    # Short headings, so that a table of large numbers stays within 80 columns.
+    outer = next((row.counts.outer_level for row in cell.rows if row.counts), "node")
+    bound_s = cell.bound_s
+    return Table(
+        [
+            Column("", "name", left=True),
+            Column("time", "", lambda row: _core.format_duration(row.time.median_s) + ("*" if row.dropped else "")),
+            Column("x bound", "", lambda row: row.time.median_s / bound_s if bound_s else None, "{:.2f}".format),
+            Column("x MPI", "", lambda row: row.ratio.value if row.ratio else None, "{:.2f}".format),
+            Column("messages", "counts", show=lambda counts: f"{counts.messages:,}"),
+            Column(plural(2, outer).removeprefix("2 "), "counts",
+                   show=lambda counts: f"{bytes_text(counts.outer_bytes)} in {counts.outer_messages:,}"),
+            Column("scratch", "counts", show=lambda counts: bytes_text(counts.scratch_bytes)),
+            Column("stages", "counts", show=lambda counts: str(counts.stages)),
+        ],
+        shown,
+    )  # fmt: skip
 
 
 def cell_json(cell: Cell, where: str) -> dict[str, Any]:
@@ -86,7 +77,3 @@ def cell_json(cell: Cell, where: str) -> dict[str, Any]:
             for row in cell.rows
         ],
     }
-
-
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -8,6 +8,7 @@ from typing import Any
 from palmette import _core
 from palmette.compose.composition import Composition
 from palmette.plan.contents import numbers_text
+from palmette.present.table import aligned
 from palmette.units import bytes_text, plural
 
 MOST_PRIMITIVES = 12
@@ -56,12 +57,7 @@ def stage_lines(plan: _core.Plan) -> list[str]:
         first, last = entry["first_time"], entry["last_time"]
         times = f"{first}" if first == last else f"{first} to {last}"
         rows.append((entry["stage"], f"{entry['messages']:,}", bytes_text(entry["bytes"]), times))
-    if len(rows) == 1:
-        return ["no messages: every rank has what it needs"]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return [
-        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}" for row in rows
-    ]
+    return aligned(rows) if len(rows) > 1 else ["no messages: every rank has what it needs"]
 
 
 def stages_json(plan: _core.Plan) -> list[dict[str, Any]]:

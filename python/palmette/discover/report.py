@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import Any
 
+from palmette.present.words import clipped, wrapped
 from palmette.topology.model import Topology, TreeNode
 from palmette.units import plural, rate_text
 
@@ -48,31 +49,31 @@ def summary(topology: Topology, output: str | None) -> list[str]:
         where = source.path or ""
         if PurePath(where).is_absolute():
             where = PurePath(where).name
-        lines += _wrap(f"from {source.kind} {where}: {source.detail or ''}".rstrip(": "), 4)
+        lines += wrapped(f"from {source.kind} {where}: {source.detail or ''}".rstrip(": "), rest="    ")
     lines += ["", "found"]
     hosts = sum(1 for _ in topology.machine.tree.hosts())
     lines.append(f"  {plural(hosts, 'host')} in {plural(len(topology.machine.levels), 'level')}: " + _levels(topology))
     for row in level_table(topology):
-        lines.append(_cut("  " + _level_line(row)))
+        lines.append(clipped("  " + _level_line(row), 80))
     insides = Counter(host.inside for host in topology.machine.tree.hosts() if host.inside)
     for name, count in insides.most_common(4):
-        lines.append(_cut(f"  inside of {plural(count, 'host')}: {name}"))
+        lines.append(clipped(f"  inside of {plural(count, 'host')}: {name}", 80))
     if insides_missing(topology):
-        lines += _wrap("  inside of hosts: unknown, so a host is one place", 4)
+        lines += wrapped("inside of hosts: unknown, so a host is one place", "  ", "    ")
     if topology.fabric is not None:
-        lines += _wrap("  " + _fabric_line(topology), 4)
+        lines += wrapped(_fabric_line(topology), "  ", "    ")
     if topology.left_out:
         lines += ["", "left out"]
         width = max(len(f"{item.count:,}") for item in topology.left_out)
         for item in topology.left_out:
-            lines += _wrap(f"  {item.count:>{width},} {item.what}: {item.reason}", width + 3)
+            lines += wrapped(f"{item.what}: {item.reason}", f"  {item.count:>{width},} ", " " * (width + 3))
     if topology.warnings:
         lines += ["", f"{plural(len(topology.warnings), 'warning')}"]
         lines += _warning_lines(topology)
     if output:
         lines += ["", f"wrote {output}; `palmette show {shlex.quote(str(output))}` draws it"]
         if insides_missing(topology):
-            lines += _wrap("no insides of nodes: add --from hwloc, or give `palmette plan` and the others --ppn N", 2)
+            lines += wrapped("no insides of nodes: add --from hwloc, or give `palmette plan` and the others --ppn N")
     return lines
 
 
@@ -87,7 +88,7 @@ def _warning_lines(topology: Topology) -> list[str]:
     lines: list[str] = []
     for number, note in enumerate(topology.warnings):
         place = f"line {note.line}: " if note.line is not None else ""
-        more = _wrap(f"  {place}{note.message}", 4)
+        more = wrapped(f"{place}{note.message}", "  ", "    ")
         last = number == len(topology.warnings) - 1
         if len(lines) + len(more) > MOST_WARNING_LINES - (not last):
             return [*lines, f"  and {len(topology.warnings) - number} more; --json lists all"]
@@ -124,19 +125,3 @@ def _fabric_line(topology: Topology) -> str:
     )
     cables = plural(sum(link.count for link in fabric.links), "cable")
     return f"fabric: {plural(len(fabric.switches), 'switch')}{f' ({text})' if text else ''}, {cables}"
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= 80 else line[:79] + "…"
-
-
-def _wrap(text: str, indent: int) -> list[str]:
-    lines, line = [], ""
-    lead = len(text) - len(text.lstrip(" "))
-    for word in text.split(" ")[lead:] if lead else text.split(" "):
-        if line and len(line) + 1 + len(word) > 80:
-            lines.append(line)
-            line = " " * indent + word
-        else:
-            line = f"{line} {word}" if line else " " * lead + word
-    return [*lines, line]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from palmette import _core, settings
@@ -14,10 +11,10 @@ from palmette.explain.decision import NONE, OFF, REPRODUCIBLE, Asked, Decision, 
 from palmette.explain.measured import MeasuredTime
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
-from palmette.tune.rows import TUNED, duration
-from palmette.units import plural
+from palmette.present.words import wrapped
+from palmette.tune.rows import TUNED
+from palmette.units import plural, time_text
 
-WIDTH = 80
 WORTH_TUNING = 1.5
 """Factor by which another algorithm must be predicted faster than the chosen one to recommend tuning."""
 
@@ -29,41 +26,35 @@ FEW_ROWS = 3
 def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
     """Return the decision and why the rows before don't match: all of them, or those that a measurement may change."""
     asked = decision.asked
-    lines = _wrapped("", f"{_question(decision)}: {_named(decision.algorithm)}")
+    lines = wrapped(f"{_question(decision)}: {_named(decision.algorithm)}")
     if asked.in_rank_order:
-        lines += _wrapped(
-            "", "planned in rank order, as the reduction's result depends on it: the placement is ignored"
-        )
+        lines += wrapped("planned in rank order, as the reduction's result depends on it: the placement is ignored")
     if decision.algorithm == NONE:
-        return lines + _wrapped("", "nothing to move: it returns at once, and the table isn't consulted")
+        return lines + wrapped("nothing to move: it returns at once, and the table isn't consulted")
     if decision.forced_by == OFF:
-        return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't consulted")
+        return lines + wrapped(f"switched off by {OFF}=0; the table isn't consulted")
     if decision.forced_by == REPRODUCIBLE:
-        return lines + _wrapped("", f"{REPRODUCIBLE}=1: the same for any placement and any times; the table and "
+        return lines + wrapped(f"{REPRODUCIBLE}=1: the same for any placement and any times; the table and "
                                 "comparisons aren't consulted")  # fmt: skip
     if decision.refused is not None:
-        return lines + _wrapped(
-            "", f"{decision.forced_by}={decision.refused} can't serve it: {decision.reason}; so the call is the MPI's"
+        return lines + wrapped(
+            f"{decision.forced_by}={decision.refused} can't serve it: {decision.reason}; so the call is the MPI's"
         )
     if decision.forced_by is not None:
-        lines += _wrapped("", f"forced by {decision.forced_by}={decision.algorithm}; the table isn't consulted")
+        lines += wrapped(f"forced by {decision.forced_by}={decision.algorithm}; the table isn't consulted")
         if decision.row is not None:
-            lines += _wrapped(
-                "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"
-            )
+            lines += wrapped(f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}")
         return lines
     if decision.by_aggregators:
         switches = any(one.kind == "sharp" and one.level < 0 for one in decision.asked.job.aggregators)
         by = "libsharp_coll is there and the switches reduce" if switches else "PALMETTE_AGGREGATOR_TOKEN is set"
-        lines += _wrapped("", f"{by}; {decision.reason}")
+        lines += wrapped(f"{by}; {decision.reason}")
         if decision.row is not None:
-            lines += _wrapped(
-                "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"
-            )
+            lines += wrapped(f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}")
         return lines
     if decision.row is None:
         taken = "so the call is the MPI's" if decision.algorithm == "mpi" else "so the model decides"
-        lines += _wrapped("", f"no row of {decision.table} matches, {taken}")
+        lines += wrapped(f"no row of {decision.table} matches, {taken}")
         lines += _wrapped(
             "  ",
             decision.reason
@@ -75,7 +66,7 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
                               "are the MPI's until this one has shown to be faster")  # fmt: skip
     else:
         row = decision.row
-        lines += _wrapped("", f"decided by row {row.number} of {decision.table} ({row.limits})")
+        lines += wrapped(f"decided by row {row.number} of {decision.table} ({row.limits})")
         # A row may leave the choice to the model: then the reason has the predicted time.
         reason = decision.reason.partition(": ")[2] if decision.algorithm != row.algorithm else row.why
         lines += _wrapped("  ", reason) if reason else []
@@ -91,7 +82,7 @@ def _passed_over(checks: Sequence[RowCheck], function: str, all_rows: bool) -> l
     else:
         shown = [check for check in checks if check.measurable]
         some = ", among them" if shown else ""
-        lines = _wrapped("", f"{len(checks)} rows for {function} before it don't match (--rows shows why){some}")
+        lines = wrapped(f"{len(checks)} rows for {function} before it don't match (--rows shows why){some}")
     return lines + [line for check in shown for line in _check_lines(check)]
 
 
@@ -124,21 +115,18 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
         shares = ", ".join(f"{level} {share:.0%}" for level, share in one.shares.items() if share >= 0.005)
         mark = "->" if one.spec == taken else "  "
         about = "" if one.played else "~"
-        head = f" {mark} {about + duration(one.seconds):>9} {multiple:>6}  "
-        lines += [
-            first + part for first, part in zip_longest([head], _parts(one.spec, len(head)), fillvalue=" " * len(head))
-        ]
-        lines += _wrapped(" " * len(head), f"time on {shares}", " " * len(head)) if shares else []
+        head = f" {mark} {about + time_text(one.seconds):>9} {multiple:>6}  "
+        lines += wrapped(one.spec, head, " " * len(head), after=",")
+        lines += wrapped(f"time on {shares}", " " * len(head), " " * len(head)) if shares else []
     if not all(one.played for one in costs):
-        lines += _wrapped(
-            "", "~: by a closed formula, as the plan is too large to be simulated; it ignores contention on links"
+        lines += wrapped(
+            "~: by a closed formula, as the plan is too large to be simulated; it ignores contention on links"
         )
     mine = next((one for one in costs if one.spec == taken), None)
     if mine is None and taken == "mpi":
-        lines += _wrapped("", "The MPI's own time isn't predicted: `palmette tune` measures it.")
+        lines += wrapped("The MPI's own time isn't predicted: `palmette tune` measures it.")
     elif mine is not None and mine.seconds > WORTH_TUNING * costs[0].seconds:
-        lines += _wrapped(
-            "",
+        lines += wrapped(
             f"The model predicts another one {mine.seconds / costs[0].seconds:.1f} times faster than the chosen one."
             f" {_whom_to_believe(decision)} This measures it:",
         )
@@ -166,16 +154,6 @@ def tune_line(asked: Asked) -> str:
     return f"palmette tune {asked.function}{size}{root} -- mpiexec -n {asked.job.size}"
 
 
-def _parts(spec: str, indent: int) -> list[str]:
-    """Return a specification in lines that break after commas."""
-    parts = [""]
-    for word in re.split(r"(?<=,)", spec):
-        if parts[-1] and indent + len(parts[-1]) + len(word) > WIDTH:
-            parts.append("")
-        parts[-1] += word
-    return parts
-
-
 def _multiple(multiple: float | None) -> str:
     if multiple is None:
         return ""
@@ -189,11 +167,11 @@ def measured_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
     first = figures[0]
     size = f"{_core.format_size(first.size_bytes)}, " if first.size_bytes else ""
     head = f"Measured {first.started[:10]} ({size}{first.mpi}, {first.placement}; {store}):"
-    lines = ["", *_wrapped("", head)]
+    lines = ["", *wrapped(head)]
     names = {"table": "what the table chose then", "mpi": "the MPI alone"}
     for one in figures[:8]:
         what = f"{names.get(one.spec, one.spec)} ({plural(one.rounds, 'round')})"
-        lines += _wrapped(f"    {duration(one.seconds):>9}  ", what, " " * 15)
+        lines += _wrapped(f"    {time_text(one.seconds):>9}  ", what, " " * 15)
     return lines
 
 
@@ -203,7 +181,7 @@ def force_lines(decision: Decision, other: str | None, before: Sequence[str] = (
     function = asked.function
     spec = other or (_first_that_serves(asked) if decision.algorithm == "mpi" else "mpi")
     if spec is None:
-        return ["", *_wrapped("", "No algorithm of palmette's can serve it.")]
+        return ["", *wrapped("No algorithm of palmette's can serve it.")]
     measures = f"  {tune_line(asked)}"
     told = measures in before
     return [
@@ -233,40 +211,40 @@ def gain_lines(report: Mapping[str, Any]) -> list[str]:
     if not isinstance(sentence, str):
         return []
     wiring = [] if "topology" in report else ["topology: none (levels from the MPI); --topology FILE"]
-    return [*_wrapped("", sentence), *wiring, ""]
+    return [*wrapped(sentence), *wiring, ""]
 
 
 def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
     """Return a paragraph for each row of a report."""
     lines: list[str] = []
     for one in rows:
-        time = f", {duration(one.mean_s)} a call and rank" if one.mean_s else ""
+        time = f", {time_text(one.mean_s)} a call and rank" if one.mean_s else ""
         size = f" of {one.size}" if one.size else ""
-        lines += _wrapped("", f"{one.function}{size}, {plural(one.calls, 'call')}{time}: {_named(one.algorithm)}")
+        lines += wrapped(f"{one.function}{size}, {plural(one.calls, 'call')}{time}: {_named(one.algorithm)}")
         lines += _wrapped("  ", one.reason)
         lines += _wrapped("  ", f"row {one.row} is for: {one.limits}") if one.limits else []
         if one.multiple is not None and one.bound_s is not None:
-            lines += _wrapped("  ", f"{one.multiple:.2f} times the physical bound of {duration(one.bound_s)}")
+            lines += _wrapped("  ", f"{one.multiple:.2f} times the physical bound of {time_text(one.bound_s)}")
         if one.predicted:
-            times = ", ".join(f"{duration(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
+            times = ", ".join(f"{time_text(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
             lines += _wrapped("  ", f"by the model{_middle(one)}: {times}")
         if one.compared is not None:
             lines += _wrapped(
                 "  ",
-                f"compared with the MPI's own in {plural(one.compared.pairs, 'pair')}: {duration(one.compared.ours_s)}"
-                f" against {duration(one.compared.mpi_s)}",
+                f"compared with the MPI's own in {plural(one.compared.pairs, 'pair')}: {time_text(one.compared.ours_s)}"
+                f" against {time_text(one.compared.mpi_s)}",
             )
     if rows:
         function = rows[0].function.rpartition(" ")[2]
         lines += [""]
         if any(one.multiple is not None or one.predicted for one in rows):
-            lines += _wrapped(
-                "", "Bounds and the model's times are of a call by all ranks, root 0; the mean includes waiting."
+            lines += wrapped(
+                "Bounds and the model's times are of a call by all ranks, root 0; the mean includes waiting."
             )
         lines += [f"What others cost: palmette explain {function} SIZE --topology FILE"]
         lines += [f"To take another: palmette run --force {function}=ALGORITHM mpiexec ..."]
     lines = lines or ["no call was seen"]
-    return lines + ([""] if notes else []) + [line for note in notes for line in _wrapped("", note)]
+    return lines + ([""] if notes else []) + [line for note in notes for line in wrapped(note)]
 
 
 def _middle(one: Explained) -> str:
@@ -280,6 +258,4 @@ def _taken(cost: Cost, one: Explained) -> str:
 
 
 def _wrapped(label: str, text: str, indent: str = "    ") -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=label, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    return wrapped(text, label, indent)

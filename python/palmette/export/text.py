@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from palmette import _core
 from palmette.export.match import Export, Line
+from palmette.present.words import wrapped
 
 _SHORT = {"reduce_scatter_block": "red_scat_blk", "reduce_scatter": "red_scatter"}
 
@@ -19,7 +18,7 @@ def export_lines(export: Export, folder: Path | None) -> list[str]:
     lines = [f"{export.form}, for {export.library}"]
     lines += _table(export.lines)
     for note in export.notes:
-        lines += _wrapped(note)
+        lines += wrapped(note, rest="")
     if folder is None:
         for name, text in export.files.items():
             lines += [f"--- {name}", *text.rstrip("\n").split("\n")]
@@ -57,17 +56,8 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 
 def _hanging(head: str, text: str) -> list[str]:
-    indent = " " * (len(head) + 2 if head.strip() else 6)
-    # A specification may be longer than a line: a vertical tab after each comma makes it a breakpoint for textwrap.
-    lines = textwrap.wrap(
-        re.sub(r",(?=\S)", ",\v", text),
-        80,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-    )
-    return [line.replace("\v", "") for line in lines]
+    # A specification may be longer than a line, and be broken after a comma.
+    return wrapped(text, head, " " * (len(head) + 2 if head.strip() else 6), whole_words=False, after=",")
 
 
 def _name(line: Line) -> str:
@@ -90,7 +80,3 @@ def _size(size: int) -> str:
     if size >= 1023 and size % 1024 == 1023:
         return f"<{_core.format_size(size + 1)}"
     return _core.format_size(size)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 80, break_long_words=False, break_on_hyphens=False)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import click
-
 from palmette import _core
-from palmette.bound.table import aligned, limit_json
+from palmette.bound.table import limit_json
 from palmette.plan.crossing import link_names, many
-from palmette.units import bytes_text, rate_text, text_width
+from palmette.present.table import Column, Table, aligned
+from palmette.present.words import wrapped
+from palmette.units import bytes_text, rate_text
 
 SHOWN = 5
 """Number of links that are listed."""
@@ -128,7 +128,7 @@ def lines(quiet: Played, loaded: Played | None) -> list[str]:
     out += _unknown(quiet.plan.job)
     if quiet.result.tolerance > 0:
         share = _percent(quiet.result.tolerance)
-        out += ["", *_wrapped(f"a large plan: links may idle for {share} of the time; --exact follows every change")]
+        out += ["", *wrapped(f"a large plan: links may idle for {share} of the time; --exact follows every change")]
     return out
 
 
@@ -147,14 +147,14 @@ def _times(both: list[Played]) -> list[str]:
         rows.append((f"background bytes between {level}", *(bytes_text(played.background_bytes) for played in both)))
     if any(played.result.busiest_rank_s > 0 for played in both):
         rows.append(("busiest rank works", *(_core.format_duration(played.result.busiest_rank_s) for played in both)))
-    return [*aligned(rows, left=(0,)), *_under_way(both[-1])]
+    return [*aligned(rows), *_under_way(both[-1])]
 
 
 def _under_way(played: Played) -> list[str]:
     """Why nothing of the background has ended, though it takes its share; nothing where something has."""
     if played.result.background_messages > 0 or played.background_bytes <= 0:
         return []
-    return _wrapped("no background message ended before the plan did; those under way took their share of the links")
+    return wrapped("no background message ended before the plan did; those under way took their share of the links")
 
 
 def _by_level(played: Played) -> dict[int, list[_core.FlowLink]]:
@@ -183,25 +183,21 @@ def _levels(both: list[Played]) -> list[str]:
         rows.append(tuple(row))
     if len(rows) == 1:
         return ["no capacity of any link is known, so there is no contention between messages"]
-    return aligned(rows, left=(0,))
+    return aligned(rows)
 
 
 def _busiest(played: Played, labelled: bool) -> list[str]:
     shown = played.busiest(SHOWN)
     if not shown:
         return []
-    rows = [("busiest links" + (f", {played.label}" if labelled else ""), "bytes", "carried", "capacity", "used")]
-    rows += [
-        (
-            _clipped(played.name_of(link)),
-            bytes_text(link.bytes),
-            bytes_text(round(link.carried_bytes)),
-            rate_text(link.capacity_bytes_per_s),
-            _percent(link.utilisation),
-        )
-        for link in shown
+    columns: list[Column[_core.FlowLink]] = [
+        Column("busiest links" + (f", {played.label}" if labelled else ""), "", played.name_of, left=True, most=28),
+        Column("bytes", "bytes", show=bytes_text),
+        Column("carried", "carried_bytes", show=bytes_text),
+        Column("capacity", "capacity_bytes_per_s", show=rate_text),
+        Column("used", "utilisation", show=_percent),
     ]
-    return aligned(rows, left=(0,))
+    return Table(columns, shown).lines()
 
 
 def _unknown(job: _core.Job) -> list[str]:
@@ -218,16 +214,8 @@ def _unknown(job: _core.Job) -> list[str]:
         )
         if not known
     ]
-    return ["", *_wrapped("not known, taken as free: " + ", ".join(missing))] if missing else []
-
-
-def _wrapped(text: str) -> list[str]:
-    return click.wrap_text(text, width=text_width(), subsequent_indent="  ").splitlines()
+    return ["", *wrapped("not known, taken as free: " + ", ".join(missing))] if missing else []
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %" if share < 0.9995 else "100 %"
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "…"

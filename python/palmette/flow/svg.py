@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from palmette import _core
-from palmette.draw import elements
 from palmette.flow.summary import Played
+from palmette.present.charts import DASHES
+from palmette.present.colors import heat
+from palmette.present.picture import MARGIN, Picture
+from palmette.present.words import clipped
 from palmette.units import bytes_text
 
 MOST_ROWS = 24
 """Maximum number of rows per level; of more links, the busiest are drawn, and the mean of the others."""
 COLUMNS = 128
 
-_GRID = "#d5dae3"
-_SCALE = ("#f3f5f9", "#cfe1ef", "#9cc4e0", "#5fa0cb", "#2274a5", "#164d73", "#0b2a44")
-_LEFT, _TOP, _ROW, _WIDTH, _RIGHT = 190.0, 132.0, 13.0, 720.0, 190.0
+_LEFT, _TOP, _ROW, _WIDTH = 190.0, 138.0, 13.0, 720.0
+_LEGEND = 7
 
 
 @dataclass(frozen=True)
@@ -32,53 +33,43 @@ def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
     """Return the picture as a complete document; loaded is drawn below quiet, on the same time axis."""
     both = [quiet] if loaded is None else [quiet, loaded]
     longest = max(played.result.seconds for played in both)
-    parts: list[str] = []
+    picture = Picture(title)
+    picture.head(title, subtitle, _LEFT + _WIDTH)
+    picture.text(MARGIN, 90, "a row is one direction of a link; dashed: the physical bound", 11, "muted")
+    x = _LEFT + _WIDTH - 26 * _LEGEND
+    picture.text(x - 8, 90, "used 0", 11, "muted", "end")
+    for index in range(_LEGEND):
+        picture.rect(x + index * 26, 80, 26, 12, heat(index / (_LEGEND - 1)))
+    picture.text(_LEFT + _WIDTH + 8, 90, "100 %", 11, "muted")
     y = _TOP
     for played in both:
-        y = _panel(parts, played, y, longest, labelled=len(both) > 1)
-    y = _axis(parts, y, longest)
-    width, height = _LEFT + _WIDTH + _RIGHT, y + 24
-    head = [
-        elements.document(width, height),
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        elements.text(32, 40, title, 22, elements.INK, weight=700),
-        elements.text(32, 62, subtitle, 12, elements.MUTED),
-        *_legend(width),
-    ]
-    return "\n".join([*head, *parts, "</svg>", ""])
+        y = _panel(picture, played, y, longest, labelled=len(both) > 1)
+    y = _axis(picture, y, longest)
+    return picture.document(_LEFT + _WIDTH + MARGIN, y + 24)
 
 
-def _panel(parts: list[str], played: Played, top: float, longest: float, *, labelled: bool) -> float:
+def _panel(picture: Picture, played: Played, top: float, longest: float, *, labelled: bool) -> float:
     result = played.result
     multiple = f", {played.multiple:.3g} times the bound" if played.multiple is not None else ""
     before = f"{played.label}: " if labelled else ""
-    parts.append(
-        elements.text(
-            _LEFT, top - 10, f"{before}{_core.format_duration(result.seconds)}{multiple}", 13, elements.INK, weight=700
-        )
-    )
-    parts.append(elements.text(_LEFT + _WIDTH + 12, top - 10, "bytes of the plan, used", 11, elements.MUTED))
+    picture.text(_LEFT, top - 10, f"{before}{_core.format_duration(result.seconds)}{multiple}", 13, weight=700)
+    picture.text(_LEFT + _WIDTH + 12, top - 10, "bytes of the plan, used", 11, "muted")
     y = top
     span = _WIDTH * result.seconds / longest if longest > 0 else 0.0
     for level, rows in _rows(played):
-        parts.append(elements.text(32, y + _ROW * 0.78, level, 11, elements.MUTED, weight=700))
+        picture.text(MARGIN, y + _ROW * 0.78, level, 11, "muted", weight=700)
         for row in rows:
-            parts.append(f"<g><title>{escape(row.note)}</title>")
-            parts += _cells(row, y, span, result.seconds)
-            parts.append("</g>")
-            parts.append(elements.text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, elements.INK, "end"))
-            parts.append(elements.text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, elements.MUTED))
+            with picture.group(row.note):
+                _cells(picture, row, y, span, result.seconds)
+            picture.text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, anchor="end")
+            picture.text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, "muted")
             y += _ROW
         y += 8
-    end = _LEFT + span
-    parts.append(f'<line x1="{end:.1f}" y1="{top - 4:.1f}" x2="{end:.1f}" y2="{y:.1f}" stroke="{elements.INK}"/>')
+    picture.line(_LEFT + span, top - 4, _LEFT + span, y, "ink")
     if played.bound.seconds > 0 and longest > 0:
         x = _LEFT + _WIDTH * played.bound.seconds / longest
-        parts.append(
-            f'<line x1="{x:.1f}" y1="{top - 4:.1f}" x2="{x:.1f}" y2="{y:.1f}" stroke="#d1495b" stroke-dasharray="4 3">'
-            f"<title>physical bound: {_core.format_duration(played.bound.seconds)}</title></line>"
-        )
+        tip = f"physical bound: {_core.format_duration(played.bound.seconds)}"
+        picture.line(x, top - 4, x, y, "bound", 1.5, DASHES, tip)
     return y + 36
 
 
@@ -107,7 +98,7 @@ def _row(played: Played, index: int) -> _Row:
     used = f"{100 * link.utilisation:.0f} %"
     note = f"{name}: {link.bytes:,} bytes of the plan, {link.carried_bytes:,.0f} carried, used {used}"
     shares, carried = _columns(played, index)
-    return _Row(_clipped(name), note, shares, carried, f"{bytes_text(link.bytes)}, {used}")
+    return _Row(clipped(name, 22), note, shares, carried, f"{bytes_text(link.bytes)}, {used}")
 
 
 def _mean_row(played: Played, indices: list[int]) -> _Row:
@@ -138,60 +129,28 @@ def _columns(played: Played, index: int) -> tuple[list[float], list[float]]:
     return shares, columns
 
 
-def _cells(row: _Row, y: float, span: float, seconds: float) -> list[str]:
+def _cells(picture: Picture, row: _Row, y: float, span: float, seconds: float) -> None:
     """Rectangles with their bytes as tooltips; adjacent ones of one colour are merged."""
-    parts = []
     count = len(row.shares)
     width = span / count if count else 0.0
-    colors = [_color(share) for share in row.shares]
+    colors = [heat(share) for share in row.shares]
     first = 0
     for index in range(1, count + 1):
         if index < count and colors[index] == colors[first]:
             continue
         begin, end = (_core.format_duration(seconds * edge / count) for edge in (first, index))
-        tooltip = f"{row.label}, {begin} to {end}: {bytes_text(round(sum(row.carried[first:index])))}"
-        parts.append(
-            f'<rect x="{_LEFT + first * width:.2f}" y="{y:.1f}" width="{(index - first) * width + 0.2:.2f}" '
-            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"><title>{escape(tooltip)}</title></rect>'
-        )
+        tip = f"{row.label}, {begin} to {end}: {bytes_text(round(sum(row.carried[first:index])))}"
+        wide = (index - first) * width + 0.2
+        picture.rect(_LEFT + first * width, y, wide, _ROW - 1, colors[first], tip=tip)
         first = index
-    return parts
 
 
-def _color(share: float) -> str:
-    """Interpolated colour of the scale, in 33 steps."""
-    place = round(max(0.0, min(1.0, share)) * 32) / 32 * (len(_SCALE) - 1)
-    low = min(int(place), len(_SCALE) - 2)
-    part = place - low
-    a, b = (tuple(int(_SCALE[low + i][k : k + 2], 16) for k in (1, 3, 5)) for i in (0, 1))
-    return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
-
-
-def _axis(parts: list[str], y: float, longest: float) -> float:
+def _axis(picture: Picture, y: float, longest: float) -> float:
     top = y - 30
     for tick in range(5):
         x = _LEFT + _WIDTH * tick / 4
-        parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{top + 5:.1f}" stroke="{elements.MUTED}"/>')
+        picture.line(x, top, x, top + 5, "muted")
         label = _core.format_duration(longest * tick / 4) if tick else "0"
-        parts.append(elements.text(x, top + 18, label, 11, elements.MUTED, "middle"))
-    parts.append(f'<line x1="{_LEFT:.1f}" y1="{top:.1f}" x2="{_LEFT + _WIDTH:.1f}" y2="{top:.1f}" stroke="{_GRID}"/>')
+        picture.text(x, top + 18, label, 11, "muted", "middle")
+    picture.line(_LEFT, top, _LEFT + _WIDTH, top, "line")
     return top + 24
-
-
-def _legend(width: float) -> list[str]:
-    x = width - 32 - 7 * 26
-    parts = [
-        elements.text(x - 8, 90, "used 0", 11, elements.MUTED, "end"),
-        elements.text(x + 7 * 26 + 8, 90, "", 11, elements.MUTED),
-    ]
-    for index, color in enumerate(_SCALE):
-        parts.append(f'<rect x="{x + index * 26:.1f}" y="80" width="26" height="12" fill="{color}"/>')
-    parts.append(elements.text(x + 7 * 26, 106, "100 %", 11, elements.MUTED, "end"))
-    parts.append(
-        elements.text(32, 90, "a row is one direction of a link; dashed: the physical bound", 11, elements.MUTED)
-    )
-    return parts
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= 22 else name[:21] + "…"

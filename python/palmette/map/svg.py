@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
-from palmette.draw import elements
 from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
-from palmette.map.text import ratio_text, time_text
+from palmette.map.text import ratio_text
 from palmette.map.traffic import Traffic
-from palmette.units import bytes_text, plural
+from palmette.present.charts import Bar, Bars, swatch
+from palmette.present.picture import MARGIN, Picture
+from palmette.units import bytes_text, plural, time_text
 
 MOST_LINKS = 40
 """Links drawn of one level: the busiest ones."""
-
-_GRID = "#e3e7ee"
-_BEFORE = "#b9c1cf"
-_MARGIN, _LEFT, _BARS, _RIGHT = 36.0, 150.0, 520.0, 150.0
-_ROW, _BAR = 30.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -35,48 +30,22 @@ def svg(pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> st
     timed = before.busiest is not None and before.busiest.seconds is not None
     levels = _links(before, mapped.traffic, timed)
     largest = max((max(link.value) for _, links, _ in levels for link in links), default=0.0) or 1.0
-    width = _MARGIN * 2 + _LEFT + _BARS + _RIGHT
-    parts: list[str] = []
-    y = 116.0
-    for name, links, left_out in levels:
-        note = f", the {len(links)} busiest" if left_out else ""
-        parts.append(
-            elements.text(
-                _MARGIN, y, f"{name}: {plural(len(links) + left_out, 'link')}{note}", 13, elements.INK, weight=700
-            )
-        )
-        y += 12
-        for link in links:
-            parts += _bars(link, y, largest, timed)
-            y += _ROW
-        y += 22
-    unit = "time of the busier direction" if timed else "bytes in the busier direction"
-    y += 2
-    parts += [
-        _rect(_MARGIN, y - 9, 18, _BAR, _BEFORE),
-        elements.text(_MARGIN + 26, y, f"placed {placement}", 12, elements.MUTED),
-        _rect(_MARGIN + 280, y - 9, 18, _BAR, elements.BLUE),
-        elements.text(_MARGIN + 306, y, f"mapped by {mapped.method}", 12, elements.MUTED),
-        elements.text(width - _MARGIN, y, f"bars: {unit}", 12, elements.MUTED, "end"),
-    ]
-    height = y + _MARGIN
     one, two = before.cost, mapped.traffic.cost
     summary = f"busiest link {ratio_text(one[0], two[0])}, hop-bytes {ratio_text(one[1], two[1])}"
-    head = [
-        elements.document(width, height),
-        f"<title>{escape(pattern.name)}: traffic over links before and after</title>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        elements.text(
-            _MARGIN,
-            42,
-            pattern.name if len(pattern.name) < 60 else pattern.name[:59] + "…",
-            22,
-            elements.INK,
-            weight=700,
-        ),
-        elements.text(_MARGIN, 66, f"{plural(pattern.ranks, 'rank')}  ·  {summary}", 13, elements.MUTED),
+    picture = Picture(f"{pattern.name}: traffic over links before and after")
+    picture.head(pattern.name, f"{plural(pattern.ranks, 'rank')}  ·  {summary}")
+    bars = Bars(MARGIN + 150, 520.0, largest, 10.0, 6.0)
+    y = 112.0
+    for name, links, left_out in levels:
+        note = f", the {len(links)} busiest" if left_out else ""
+        picture.text(MARGIN, y, f"{name}: {plural(len(links) + left_out, 'link')}{note}", 13, weight=700)
+        y = bars.draw(picture, [(link.name, _bars(link, timed)) for link in links], y + 12) + 36
+    unit = "time of the busier direction" if timed else "bytes in the busier direction"
+    entries = [
+        (swatch(picture, "alone"), f"placed {placement}"),
+        (swatch(picture, "palmette"), f"mapped by {mapped.method}; bars: {unit}"),
     ]
-    return "\n".join([*head, *parts, "</svg>", ""])
+    return picture.document(840, picture.legend(entries, y, 840) + 10)
 
 
 def _links(before: Traffic, after: Traffic, timed: bool) -> list[tuple[str, list[_Link], int]]:
@@ -96,25 +65,11 @@ def _links(before: Traffic, after: Traffic, timed: bool) -> list[tuple[str, list
     return levels
 
 
-def _bars(link: _Link, y: float, largest: float, timed: bool) -> list[str]:
-    left = _MARGIN + _LEFT
-    name = link.name if len(link.name) <= 20 else link.name[:19] + "…"
-    parts = [
-        elements.text(left - 12, y + 15, name, 12, elements.INK, "end"),
-        f'<line x1="{left:.1f}" y1="{y + _ROW - 1:.1f}" x2="{left + _BARS:.1f}" y2="{y + _ROW - 1:.1f}"'
-        f' stroke="{_GRID}"/>',
+def _bars(link: _Link, timed: bool) -> list[Bar]:
+    texts = [
+        time_text(value) if timed else bytes_text(size) for size, value in zip(link.bytes, link.value, strict=True)
     ]
-    for index, color in enumerate((_BEFORE, elements.BLUE)):
-        length = link.value[index] / largest * _BARS
-        top = y + 3 + index * (_BAR + 1)
-        if length > 0:
-            parts.append(_rect(left, top, max(length, 1.0), _BAR, color))
-        value = time_text(link.value[index]) if timed else bytes_text(link.bytes[index])
-        parts.append(
-            elements.text(left + length + 8, top + 9, value if link.bytes[index] else "nothing", 10, elements.MUTED)
-        )
-    return parts
-
-
-def _rect(x: float, y: float, width: float, height: float, color: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="1.5" fill="{color}"/>'
+    return [
+        Bar(value, text if size else "nothing", color)
+        for value, size, text, color in zip(link.value, link.bytes, texts, ("alone", "palmette"), strict=True)
+    ]

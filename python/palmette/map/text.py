@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from math import prod
 from typing import Any
 
@@ -13,20 +12,12 @@ from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
 from palmette.map.traffic import Busiest, LevelTraffic, Traffic
 from palmette.map.writers import hosts_in_order
-from palmette.units import bytes_text, plural, text_width
+from palmette.present.table import aligned
+from palmette.present.words import clipped, wrapped
+from palmette.units import bytes_text, plural, time_text
 
 MOST_LISTED = 64
 """Ranks whose hosts are listed."""
-
-
-def time_text(seconds: float | None) -> str:
-    """`1.5 ms`; a dash for None."""
-    if seconds is None:
-        return "-"
-    for prefix, size in (("", 1.0), ("m", 1e-3), ("u", 1e-6)):
-        if seconds >= size * 0.9995:
-            return f"{seconds / size:.3g} {prefix}s"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def ratio_text(before: float, after: float) -> str:
@@ -46,40 +37,31 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     after = mapped.traffic
     idle = pattern.ranks - prod(pattern.extents) if pattern.extents else 0
     without = f", of which {idle} {'has' if idle == 1 else 'have'} no cell" if idle else ""
-    lines = [
-        *textwrap.wrap(
-            f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", text_width()
-        ),
-        *_exchanges(pattern),
-        f"by method {mapped.method}",
-        "",
-        _row("", "as placed", "mapped", ""),
-    ]
+    head = f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}"
+    rows = [("", "as placed", "mapped", "")]
     one, two = before.busiest, after.busiest
     if one is not None:
-        lines.append(_row("busiest link", _link(one), _link(two) if two else "none", ""))
-        lines.append(_row_of_bytes("  bytes", one.bytes, _bytes(two)))
+        rows += [("busiest link", _link(one), _link(two) if two else "none", ""),
+                 _row_of_bytes("  bytes", one.bytes, two.bytes if two else 0.0)]  # fmt: skip
         if one.seconds is not None:
             seconds = two.seconds if two and two.seconds is not None else 0.0
-            lines.append(_row("  time", time_text(one.seconds), time_text(seconds), ratio_text(one.seconds, seconds)))
-    lines.append(_row_of_bytes("hop-bytes", before.hop_bytes, after.hop_bytes))
+            rows.append(("  time", time_text(one.seconds), time_text(seconds), ratio_text(one.seconds, seconds)))
+    rows.append(_row_of_bytes("hop-bytes", before.hop_bytes, after.hop_bytes))
     for old, new in zip(before.levels, after.levels, strict=True):
-        lines.append(_row_of_bytes(f"over {old.name} links", old.total, new.total))
+        rows.append(_row_of_bytes(f"over {old.name} links", old.total, new.total))
         worst, better = float(old.busier.max(initial=0)), float(new.busier.max(initial=0))
-        lines.append(_row_of_bytes("  the busiest", worst, better))
+        rows.append(_row_of_bytes("  the busiest", worst, better))
+    lines = [*wrapped(head, rest="", whole_words=False), *_exchanges(pattern), f"by method {mapped.method}", ""]
+    lines += aligned(rows, (0, 3))
     if job.size <= MOST_LISTED:
-        hosts = " ".join(hosts_in_order(job, mapped.order))
-        lines += [
-            "",
-            *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", text_width(), subsequent_indent="  "),
-        ]
-        order = " ".join(map(str, mapped.order))
-        lines += textwrap.wrap(f"order, by ranks as placed: {order}", text_width(), subsequent_indent="  ")
+        lines.append("")
+        lines += wrapped(f"hosts of ranks 0 to {job.size - 1}: {' '.join(hosts_in_order(job, mapped.order))}")
+        lines += wrapped(f"order, by ranks as placed: {' '.join(map(str, mapped.order))}")
     return lines
 
 
-def _row_of_bytes(what: str, before: float, after: float) -> str:
-    return _row(what, bytes_text(before), bytes_text(after), ratio_text(before, after))
+def _row_of_bytes(what: str, before: float, after: float) -> tuple[str, str, str, str]:
+    return what, bytes_text(before), bytes_text(after), ratio_text(before, after)
 
 
 def _exchanges(pattern: Pattern) -> list[str]:
@@ -135,14 +117,5 @@ def _level_json(level: LevelTraffic) -> dict[str, Any]:
     }
 
 
-def _bytes(busiest: Busiest | None) -> float:
-    return busiest.bytes if busiest is not None else 0.0
-
-
 def _link(busiest: Busiest) -> str:
-    name = busiest.group if len(busiest.group) <= 16 else busiest.group[:15] + "…"
-    return f"{name} {'out' if busiest.outwards else 'in'}"
-
-
-def _row(what: str, before: str, after: str, ratio: str) -> str:
-    return f"{what:<20} {before:>20} {after:>20}   {ratio}".rstrip()
+    return f"{clipped(busiest.group, 16)} {'out' if busiest.outwards else 'in'}"

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
-from palmette.draw import elements
 from palmette.patterns.errors import PatternError
 from palmette.patterns.rates import Measured
 from palmette.patterns.seats import Seats
+from palmette.present.charts import heat_legend
+from palmette.present.colors import heat
+from palmette.present.picture import MARGIN, Picture
 from palmette.units import bytes_text, rate_text
 
 MOST_RANKS = 512
 _NUMBERS_UP_TO = 24
-_EMPTY = "#f3f5f9"
-_SCALE = ("#e4eef5", "#9ccbe0", "#4a9cc7", "#2274a5", "#12426b")
+_SHADES = 5
 """From the slowest to the fastest."""
-_LEFT, _TOP, _LEGEND = 96.0, 112.0, 150.0
+_LEFT, _TOP = 96.0, 116.0
 
 
 @dataclass(frozen=True)
@@ -37,37 +37,26 @@ def svg(made: Measured, seats: Seats, where: str) -> str:
     fields = _fields(made)
     side = max(2.0, min(34.0, 720.0 / seats.ranks))
     extent = side * seats.ranks
-    width, height = max(_LEFT + extent + _LEGEND, 640.0), _TOP + extent + 28
     low = min(field.bytes_per_s for field in fields.values())
     high = max(field.bytes_per_s for field in fields.values())
     place = {rank: position for position, rank in enumerate(seats.order)}
-    parts = [
-        elements.document(width, height),
-        f"<title>{escape(made.plan.form.text)}</title>",
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        elements.text(24, 32, made.plan.form.text, 18, elements.INK, weight=600),
-        elements.text(24, 52, f"{bytes_text(made.plan.size_bytes)} a message; {where}", 12, elements.MUTED),
-        elements.text(_LEFT, 80, "to rank", 12, elements.MUTED),
-        elements.text(_LEFT - 12, _TOP - 12, "from", 12, elements.MUTED, "end"),
-        f'<rect x="{_LEFT:.1f}" y="{_TOP:.1f}" width="{extent:.1f}" height="{extent:.1f}" fill="{_EMPTY}"/>',
-    ]
+    picture = Picture(made.plan.form.text)
+    picture.head(made.plan.form.text, f"{bytes_text(made.plan.size_bytes)} a message; {where}")
+    picture.text(_LEFT, _TOP - 24, "to rank", color="muted")
+    picture.text(_LEFT - 12, _TOP - 12, "from", color="muted", anchor="end")
+    picture.rect(_LEFT, _TOP, extent, extent, "soft")
     for (source, target), field in sorted(fields.items()):
         x, y = _LEFT + place[target] * side, _TOP + place[source] * side
-        shade = _shade(field.bytes_per_s, low, high)
+        color = _color(_shade(field.bytes_per_s, low, high))
         tip = f"{source} to {target}: {bytes_text(field.bytes)} at {rate_text(field.bytes_per_s)}"
-        parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" fill="{_SCALE[shade]}">'
-            f"<title>{tip}</title></rect>"
-        )
+        picture.rect(x, y, side, side, color, tip=tip)
         if seats.ranks <= _NUMBERS_UP_TO:
-            ink = "#ffffff" if shade >= 2 else elements.INK
-            parts.append(
-                elements.text(x + side / 2, y + side / 2 + 4, _number(field.bytes_per_s, high), 10, ink, "middle")
-            )
-    parts += _lines(seats, side, extent)
-    parts += _labels(seats, side)
-    parts += _legend(_LEFT + extent + 24, low, high)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+            number = _number(field.bytes_per_s, high)
+            picture.text(x + side / 2, y + side / 2 + 4, number, 10, f"on_{color}", "middle")
+    _lines(picture, seats, side, extent)
+    _labels(picture, seats, side)
+    _legend(picture, _LEFT + extent + 24, low, high)
+    return picture.document(_LEFT + extent + MARGIN, max(_TOP + extent + 28, _TOP + 160))
 
 
 def _fields(made: Measured) -> dict[tuple[int, int], _Field]:
@@ -87,9 +76,12 @@ def _fields(made: Measured) -> dict[tuple[int, int], _Field]:
 
 def _shade(rate: float, low: float, high: float) -> int:
     if high <= low * 1.05:
-        return len(_SCALE) // 2
-    share = math.log(rate / low) / math.log(high / low)
-    return min(int(share * len(_SCALE)), len(_SCALE) - 1)
+        return _SHADES // 2
+    return min(int(math.log(rate / low) / math.log(high / low) * _SHADES), _SHADES - 1)
+
+
+def _color(shade: int) -> str:
+    return heat((shade + 1) / _SHADES * 0.9)
 
 
 def _scale_of(high: float) -> float:
@@ -101,45 +93,32 @@ def _number(rate: float, high: float) -> str:
     return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
 
 
-def _lines(seats: Seats, side: float, extent: float) -> list[str]:
-    lines = []
+def _lines(picture: Picture, seats: Seats, side: float, extent: float) -> None:
     for depth, level in enumerate(reversed(seats.job.levels)):
-        if level.count == seats.ranks or level.count < 2:
+        if level.count < 2 or level.count == seats.ranks:
             continue
         for group in range(1, level.count):
             at = level.first(group) * side
-            stroke = f'stroke="{elements.INK}" stroke-width="{0.6 + 0.7 * depth:.1f}"'
-            lines.append(
-                f'<path d="M{_LEFT + at:.1f} {_TOP:.1f}v{extent:.1f}M{_LEFT:.1f} {_TOP + at:.1f}h{extent:.1f}"'
-                f" {stroke}/>"
-            )
-    return lines
+            way = f"M{_LEFT + at:.1f} {_TOP:.1f}v{extent:.1f}M{_LEFT:.1f} {_TOP + at:.1f}h{extent:.1f}"
+            picture.path(way, "ink", 0.6 + 0.7 * depth)
 
 
-def _labels(seats: Seats, side: float) -> list[str]:
+def _labels(picture: Picture, seats: Seats, side: float) -> None:
     """Rank numbers on both sides, as many as fit."""
     every = max(1, math.ceil(14 / side))
-    labels = []
     for position, rank in enumerate(seats.order):
-        if position % every:
-            continue
-        middle = (position + 0.5) * side
-        labels.append(elements.text(_LEFT + middle, _TOP - 6, str(rank), 10, elements.MUTED, "middle"))
-        labels.append(elements.text(_LEFT - 8, _TOP + middle + 4, str(rank), 10, elements.MUTED, "end"))
-    return labels
+        if position % every == 0:
+            middle = (position + 0.5) * side
+            picture.text(_LEFT + middle, _TOP - 6, str(rank), 10, "muted", "middle")
+            picture.text(_LEFT - 8, _TOP + middle + 4, str(rank), 10, "muted", "end")
 
 
-def _legend(x: float, low: float, high: float) -> list[str]:
+def _legend(picture: Picture, x: float, low: float, high: float) -> None:
     scale = _scale_of(high)
-    unit = rate_text(scale).split()[-1]
-    parts = [elements.text(x, _TOP + 10, f"rate, {unit}", 12, elements.INK, weight=600)]
+    picture.text(x, _TOP + 10, f"rate, {rate_text(scale).split()[-1]}", weight=600)
     if high <= low * 1.05:
-        edges = [(len(_SCALE) // 2, f"about {high / scale:.3g}")]
+        steps = [(_color(_SHADES // 2), f"about {high / scale:.3g}")]
     else:
-        steps = [low * (high / low) ** (index / len(_SCALE)) for index in range(len(_SCALE) + 1)]
-        edges = [(shade, f"from {steps[shade] / scale:.3g}") for shade in reversed(range(len(_SCALE)))]
-    for row, (shade, text) in enumerate(edges):
-        y = _TOP + 22 + 22 * row
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="16" height="16" fill="{_SCALE[shade]}"/>')
-        parts.append(elements.text(x + 22, y + 12, text, 11, elements.INK))
-    return parts
+        edges = [low * (high / low) ** (shade / _SHADES) / scale for shade in range(_SHADES)]
+        steps = [(_color(shade), f"from {edges[shade]:.3g}") for shade in reversed(range(_SHADES))]
+    heat_legend(picture, steps, x, _TOP + 22)

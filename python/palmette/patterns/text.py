@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from palmette import _core
 from palmette.patterns.rates import WHOLE, Measured, Rate
 from palmette.patterns.seats import INSIDE, SELF
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
 from palmette.units import bytes_text, plural
 
-WIDTH = 80
 _UNITS = (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 
 
@@ -20,25 +19,24 @@ def table_lines(made: Measured, where: str) -> list[str]:
     """Return the table of one pattern, its busiest link and the number of discarded calls."""
     assert made.whole is not None
     rows = [*made.rates, made.whole] if len(made.rates) > 1 else made.rates
-    unit, scale = _unit(rows)
     parts = list(dict.fromkeys((rate.step, rate.part) for rate in made.rates))
-    lines = [*_wrap(f"{made.plan.form.text}, {bytes_text(made.plan.size_bytes)}; {where}"), _header(unit)]
+    heading, *shown = _table(rows).lines()
+    lines = [*wrapped(f"{made.plan.form.text}, {bytes_text(made.plan.size_bytes)}; {where}"), heading]
     for step, part in parts:
         if len(parts) > 1:
-            lines += _wrap(f"step {step + 1}: {part}" if made.plan.steps > 1 else part)
-        lines += [
-            _row(_between(rate.level), rate, scale) for rate in made.rates if (rate.step, rate.part) == (step, part)
-        ]
-    if len(rows) > len(made.rates):
-        lines.append(_row(WHOLE, made.whole, scale))
+            lines += wrapped(f"step {step + 1}: {part}" if made.plan.steps > 1 else part)
+        lines += [line for line, rate in zip(shown, made.rates, strict=False) if (rate.step, rate.part) == (step, part)]
+    lines += shown[len(made.rates) :]
     ratio = made.multiple_of_bound
     if made.busiest is not None and ratio is not None:
-        lines += _wrap(
+        lines += wrapped(
             f"busiest link: {made.busiest.text}, {bytes_text(made.busiest.bytes)}; the links need"
             f" {_core.format_duration(made.busiest.seconds)}, the pattern takes {ratio:.2f} times that"
         )
     if made.late == made.whole.samples:
-        lines += _wrap(f"all {made.late} calls started late: the machine is too busy, and rates are higher than these")
+        lines += wrapped(
+            f"all {made.late} calls started late: the machine is too busy, and rates are higher than these"
+        )
     elif made.late:
         lines.append(f"{plural(made.late, 'call')} started late and didn't count")
     return lines
@@ -50,29 +48,25 @@ def _between(level: str) -> str:
     return "inside" if level == INSIDE else "between " + plural(2, level).removeprefix("2 ")
 
 
-def _header(unit: str) -> str:
-    return _columns(f"rates in {unit}", "messages", "bytes", "time", "min", "median", "95 % interval", "max")
+def _table(rows: Sequence[Rate]) -> Table[Rate]:
+    unit, scale = _unit(rows)
 
-
-def _columns(name: str, *cells: str) -> str:
-    widths = (8, 6, 8, 7, 7, 14, 7)
-    return " ".join([f"{name[:15]:<15}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))])
-
-
-def _row(name: str, rate: Rate, scale: float) -> str:
-    def text(seconds: float) -> str:
+    def text(rate: Rate, seconds: float) -> str:
         value = rate.bytes_per_s(seconds) / scale
         return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
-    return _columns(
-        name,
-        f"{rate.messages:,}",
-        bytes_text(rate.bytes),
-        _core.format_duration(rate.median_s),
-        text(rate.max_s),
-        text(rate.median_s),
-        f"{text(rate.high_s)} to {text(rate.low_s)}",
-        text(rate.min_s),
+    return Table(
+        [
+            Column(f"rates in {unit}", "level", show=_between, left=True, most=18),
+            Column("messages", "messages", show="{:,}".format),
+            Column("bytes", "bytes", show=bytes_text),
+            Column("time", "median_s", show=_core.format_duration),
+            Column("min", "", lambda rate: text(rate, rate.max_s)),
+            Column("median", "", lambda rate: text(rate, rate.median_s)),
+            Column("95 % interval", "", lambda rate: f"{text(rate, rate.high_s)} to {text(rate, rate.low_s)}"),
+            Column("max", "", lambda rate: text(rate, rate.min_s)),
+        ],
+        rows,
     )
 
 
@@ -82,42 +76,39 @@ def _unit(rates: Sequence[Rate]) -> tuple[str, float]:
     return next(((name, scale) for name, scale in _UNITS if least >= scale), _UNITS[-1])
 
 
-def _wrap(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+_Entry = tuple[str, Measured, Rate]
+_SPREAD = ("min", "median", "low", "high", "max")
 
 
-CSV_HEADER = (
-    "where", "pattern", "size_bytes", "step", "part", "level", "messages", "bytes", "samples",
-    "time_min_s", "time_median_s", "time_low_s", "time_high_s", "time_max_s",
-    "rate_min_bytes_per_s", "rate_median_bytes_per_s", "rate_low_bytes_per_s", "rate_high_bytes_per_s",
-    "rate_max_bytes_per_s", "bound_s", "multiple_of_bound",
-)  # fmt: skip
+def _of_rate(key: str) -> Callable[[_Entry], Any]:
+    return lambda one: getattr(one[2], key)
+
+
+def _entry(key: str, name: str) -> Callable[[_Entry], float]:
+    return lambda one: one[2].to_json()[key][name]
+
+
+def _of_whole(value: Callable[[Measured], Any]) -> Callable[[_Entry], Any]:
+    return lambda one: value(one[1]) if one[2] is one[1].whole else None
+
+
+_CSV: list[Column[_Entry]] = [
+    Column(None, "where", lambda one: one[0]),
+    Column(None, "pattern", lambda one: one[1].plan.form.text),
+    Column(None, "size_bytes", lambda one: one[1].plan.size_bytes),
+    Column(None, "step", lambda one: None if one[2] is one[1].whole else one[2].step + 1),
+    *(Column(None, key, _of_rate(key)) for key in ("part", "level", "messages", "bytes", "samples")),
+    *(Column(None, f"time_{name}_s", _entry("time_s", name)) for name in _SPREAD),
+    *(Column(None, f"rate_{name}_bytes_per_s", _entry("bytes_per_s", name)) for name in _SPREAD),
+    Column(None, "bound_s", _of_whole(lambda made: made.busiest.seconds if made.busiest else None)),
+    Column(None, "multiple_of_bound", _of_whole(lambda made: made.multiple_of_bound)),
+]
 
 
 def csv_text(measured: Sequence[tuple[str, Measured]]) -> str:
     """Return a line for each pattern, part and level, and one for each whole pattern; (where, measured) each."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_HEADER)
-    for where, made in measured:
-        assert made.whole is not None
-        for rate in [*made.rates, made.whole]:
-            entry = rate.to_json()
-            whole = rate is made.whole
-            writer.writerow(
-                [
-                    where, made.plan.form.text, made.plan.size_bytes,
-                    "" if whole else rate.step + 1, rate.part, rate.level,
-                    rate.messages, rate.bytes, rate.samples,
-                    *(f"{entry['time_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),
-                    *(f"{entry['bytes_per_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),
-                    f"{made.busiest.seconds:.9g}" if whole and made.busiest else "",
-                    f"{ratio:.9g}" if whole and (ratio := made.multiple_of_bound) is not None else "",
-                ]
-            )  # fmt: skip
-    return out.getvalue()
+    rows = [(where, made, rate) for where, made in measured for rate in (*made.rates, made.whole) if rate is not None]
+    return Table(_CSV, rows).csv()
 
 
 def to_json(where: str, made: Measured) -> dict[str, Any]:

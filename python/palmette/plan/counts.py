@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from palmette import _core
 from palmette.plan.crossing import link_names, many
-from palmette.units import bytes_text, plural, text_width
+from palmette.present.table import aligned
+from palmette.present.words import wrapped
+from palmette.units import bytes_text, plural
 
 
 def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]:
@@ -72,25 +73,11 @@ def count_lines(plan: _core.Plan, bound_s: float | None = None) -> list[str]:
     rows = [("between", "messages", "bytes", "busiest link", "out", "in")]
     for level in counts["levels"]:
         busiest = max(level["links"], key=lambda link: max(link["bytes_out"], link["bytes_in"]))
-        rows.append(
-            (
-                many(level["level"]),
-                f"{level['messages']:,}",
-                bytes_text(level["bytes"]),
-                busiest["group"],
-                bytes_text(busiest["bytes_out"]),
-                bytes_text(busiest["bytes_in"]),
-            )
-        )
+        sizes = (bytes_text(busiest[key]) for key in ("bytes_out", "bytes_in"))
+        messages, carried = f"{level['messages']:,}", bytes_text(level["bytes"])
+        rows.append((many(level["level"]), messages, carried, busiest["group"], *sizes))
     rows.append(("ranks", f"{counts['messages']:,}", bytes_text(counts["bytes"]), "", "", ""))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column in (0, 3) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines = aligned(rows, (0, 3))
     lines.append(f"critical path, in messages that depend on each other: {counts['longest_chain']:,}")
     steps = counts["steps"]
     lines.append(f"local copies: {bytes_text(counts['copied_bytes'])}")
@@ -116,4 +103,4 @@ def _busiest_lines(counts: dict[str, Any]) -> list[str]:
         lines.append(
             f"physical bound: {_core.format_duration(counts['bound_s'])}; the busiest link takes {times:.3g} times that"
         )
-    return [part for line in lines for part in textwrap.wrap(line, text_width(), subsequent_indent="  ")]
+    return [part for line in lines for part in wrapped(line)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from palmette import _core
-from palmette.units import text_width
+from palmette.present.words import wrapped
 
 
 def rows(collective: str | None) -> list[_core.Algorithm]:
@@ -35,25 +34,9 @@ def list_lines(collective: str | None) -> list[str]:
     for row in rows(collective):
         lines += ["" for _ in lines[:1]]
         lines.append(f"{row.collective} {row.name}")
-        lines += _wrapped("  ", row.sentence)
-        lines += _wrapped("  keys: ", row.keys)
-        lines += _wrapped("  needs: ", row.preconditions)
-        lines += _wrapped("  source: ", row.source)
+        for label, text in (
+            ("", row.sentence), ("keys: ", row.keys), ("needs: ", row.preconditions), ("source: ", row.source)
+        ):  # fmt: skip
+            # Alternatives of a key such as node=linear|binomial|... have no blanks, and may be longer than a line.
+            lines += wrapped(text, f"  {label}", "    ", after="|")
     return lines
-
-
-_MAY_BREAK = "\0 "
-"""Stands behind a `|` where a line may end without a blank."""
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    # Alternatives of a key such as node=linear|binomial|... have no blanks, and may be longer than a line.
-    lines = textwrap.wrap(
-        text.replace("|", "|" + _MAY_BREAK),
-        text_width(),
-        initial_indent=label,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_MAY_BREAK, "").replace("\0", "") for line in lines]

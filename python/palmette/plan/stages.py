@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from palmette import _core
 from palmette.plan.contents import contents_text
 from palmette.plan.crossing import Crossings
+from palmette.present.words import wrapped
 from palmette.units import plural, text_width
 
 MOST_EACH = 4
@@ -126,11 +127,4 @@ def _pairs(crossings: Crossings, messages: Sequence[_core.Message], everything: 
     text = "  ".join(shown)
     if len(shown) < len(pairs):
         text += f"  and {len(pairs) - len(shown):,} more"
-    return textwrap.wrap(
-        text,
-        text_width(),
-        initial_indent="    ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, "    ", "    ")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from string import ascii_lowercase
 
-import click
-
 from palmette import _core
 from palmette.predict.answer import SIDE_BY_SIDE, Cell, Question, fastest
-from palmette.units import plural, rate_text, text_width
+from palmette.present.table import Column, Table
+from palmette.present.words import wrapped
+from palmette.units import plural, rate_text
 
 PROVENANCES = (
     ("calibrated", "measured"),
@@ -41,9 +42,7 @@ def assumption_lines(job: _core.Job) -> list[str]:
     for provenance, phrase in PROVENANCES:
         own = [f"{one.what} {_cost_text(one)}" for one in assumptions if one.provenance == provenance]
         if own:
-            lines += click.wrap_text(
-                f"{phrase}: {', '.join(own)}", width=text_width(), subsequent_indent="  ", preserve_paragraphs=False
-            ).splitlines()
+            lines += wrapped(f"{phrase}: {', '.join(own)}")
     return lines
 
 
@@ -58,27 +57,27 @@ def _head(question: Question, collective: str, placement: str) -> list[str]:
     ]
     root = f", root {question.root}" if _core.is_rooted(collective) else ""
     text = f"{collective}, {plural(job.size, 'rank')} on {', '.join(levels)}, placed {placement}{root}"
-    return click.wrap_text(text, width=text_width()).splitlines()
+    return wrapped(text, rest="")
 
 
 def _table(cells: Sequence[Cell], best: set[int]) -> list[str]:
     names = list(dict.fromkeys(cell.algorithm for cell in cells))
-    lines = [f"  {letter(index)}  {name}" for index, name in enumerate(names)]
     parts = [name for name in cells[0].shares() if any(cell.shares()[name] >= 0.005 for cell in cells)]
-    titles = ["inside" if name == SIDE_BY_SIDE else name for name in parts]
-    widths = [max(6, len(title) + 1) for title in titles]
-    heading = "".join(title.rjust(width) for title, width in zip(titles, widths, strict=True))
-    lines += ["", f"    size    algorithm       time  x bound{heading}"]
-    last = -1
-    for cell in sorted(cells, key=lambda cell: (cell.size_bytes, cell.seconds)):
-        size = "" if cell.size_bytes == last else "-" if cell.size_bytes == 0 else _core.format_size(cell.size_bytes)
-        last = cell.size_bytes
-        shares = cell.shares()
-        mark = ("*" if id(cell) in best else " ") + (">" if cell.taken else " ")
-        multiple = f"{cell.multiple:.2f}" if cell.multiple is not None else "-"
-        row = "".join(f"{100 * shares[name]:.0f}%".rjust(width) for name, width in zip(parts, widths, strict=True))
-        lines.append(
-            f"{size:>8}    {letter(names.index(cell.algorithm)):<4}{mark}{_core.format_duration(cell.seconds):>14}"
-            f"{multiple:>9}{row}"
-        )
-    return lines
+    columns: list[Column[Cell]] = [
+        Column("size", "size_bytes", lambda cell: cell.size_bytes or None, _core.format_size, once=True),
+        Column("algorithm", "", lambda cell: letter(names.index(cell.algorithm)), left=True),
+        Column("", "", lambda cell: ("*" if id(cell) in best else " ") + (">" if cell.taken else " "), left=True),
+        Column("time", "seconds", show=_core.format_duration),
+        Column("x bound", "multiple", show="{:.2f}".format),
+        *(
+            Column("inside" if part == SIDE_BY_SIDE else part, "", partial(_share, part), "{:.0%}".format)
+            for part in parts
+        ),
+    ]
+    ordered = sorted(cells, key=lambda cell: (cell.size_bytes, cell.seconds))
+    listed = [f"  {letter(index)}  {name}" for index, name in enumerate(names)]
+    return [*listed, "", *Table(columns, ordered).lines(first="  ")]
+
+
+def _share(part: str, cell: Cell) -> float:
+    return cell.shares()[part]

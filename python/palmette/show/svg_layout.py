@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from palmette.present.picture import clip, text_width
 from palmette.show.fold import Folded, Folder
 from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
@@ -48,23 +49,6 @@ class Card:
         for child in self.children:
             cards += child.walk()
         return cards
-
-
-def text_width(text: str, size: float) -> float:
-    """An upper estimate of the width of text in a common sans-serif font."""
-    wide = sum(1.0 if char in "mwMW@%×→" else 0.0 for char in text)
-    upper = sum(char.isupper() or char.isdigit() for char in text)
-    return size * (0.58 * len(text) + 0.1 * upper + 0.32 * wide)
-
-
-def clip(text: str, size: float, width: float) -> str:
-    """Text that fits, with an ellipsis in the middle: names of neighbours differ at their ends."""
-    if text_width(text, size) <= width:
-        return text
-    keep = len(text) - 1
-    while keep > 1 and text_width(text[: keep // 2] + "…" + text[-(keep - keep // 2) :], size) > width:
-        keep -= 1
-    return text[: keep // 2] + "…" + text[-(keep - keep // 2) :]
 
 
 def layout(topology: Topology) -> Card:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from palmette.present.words import clipped
 from palmette.show.fold import Folded, Folder
 from palmette.topology.model import Aggregator, Topology
 from palmette.units import plural, rate_text, text_width
@@ -20,7 +21,7 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
     tree = topology.machine.tree
     hosts = folder.hosts(tree)
     levels = ", ".join(level.name for level in topology.machine.levels)
-    lines = [_clip(f"{topology.name}: {plural(hosts, 'host')}; levels {levels}", text_width()), ""]
+    lines = [clipped(f"{topology.name}: {plural(hosts, 'host')}; levels {levels}", text_width()), ""]
     lines.append(
         f"{'':<{text_width() - _RATE_WIDTH - _HOSTS_WIDTH}}{'hosts':>{_HOSTS_WIDTH}}{'capacity up':>{_RATE_WIDTH}}"
     )
@@ -103,8 +104,4 @@ def _row(label: str, hosts: str, rate: str) -> str:
         if not rate:
             right = ""
     space = text_width() - len(right)
-    return f"{_clip(label, space - (1 if right.strip() else 0)):<{space}}{right}".rstrip()
-
-
-def _clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return f"{clipped(label, space - (1 if right.strip() else 0)):<{space}}{right}".rstrip()

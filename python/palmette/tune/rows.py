@@ -12,6 +12,7 @@ from palmette.tune.candidates import sizes_unknown
 from palmette.tune.decide import Verdict
 from palmette.tune.results import TABLE
 from palmette.tune.validity import Range
+from palmette.units import time_text
 
 TUNED = "tuned "
 """What the `why` of a tuned row begins with."""
@@ -133,20 +134,12 @@ def _shown(run: Sequence[Decided]) -> Sequence[Decided]:
 def _times_text(one: Decided) -> str:
     verdict = one.verdict
     size = f"{_core.format_size(verdict.cell.size_bytes)} " if verdict.cell.size_bytes else ""
-    text = f"{size}{duration(verdict.time_s)} against {duration(verdict.present_s)} by {one.before}"
+    text = f"{size}{time_text(verdict.time_s)} against {time_text(verdict.present_s)} by {one.before}"
     if not one.confirmed:
         text += " (not confirmed)"
     if verdict.mpi_s is not None and verdict.spec != "mpi" and one.before != "mpi":
-        text += f", {duration(verdict.mpi_s)} by the MPI"
+        text += f", {time_text(verdict.mpi_s)} by the MPI"
     return text
-
-
-def duration(seconds: float) -> str:
-    """Return a time with three digits and a unit."""
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor or unit == "us":
-            return f"{seconds / factor:.3g} {unit}"
-    raise AssertionError("unreachable")
 
 
 def merged(new: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> dict[str, Any]:

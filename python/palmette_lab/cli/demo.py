@@ -17,12 +17,12 @@ from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
-from palmette.bench.text import MPI_NAMES, size_text, summary_lines, tables
+from palmette.bench.text import MPI_NAMES, size_text, summary_lines
 from palmette.bench_page.page import write_page
 from palmette.cli import installations
 from palmette.cli.bench_collectives import run_with_progress
-from palmette.cli.bench_show import show_run
-from palmette.cli.common import CliError, Folder, console, errors, json_option
+from palmette.cli.bench_show import show_run, table_blocks
+from palmette.cli.common import CliError, Folder, json_option
 from palmette.cli.place_errors import one_line_errors
 from palmette.discover.run import discover
 from palmette.measure.places import LocalPlace, Place
@@ -148,19 +148,14 @@ def _show_recorded(folder: Path, *, as_json: bool) -> None:
     page = folder / "recorded.html"
     with one_line_errors():
         write_page(page, run, rows)
-    screen = errors if as_json else console
     machine = run.machine
     about = (
         f"Recorded, not measured here: {run.place}; {run.started[:10]}, {machine['cpu']}, {machine['cores']} cores,"
         f" {machine['system']}, {machine['kernel']}, palmette {machine['palmette']}"
     )
-    screen.print("\n" + "\n".join(wrap(about, 79)) + "\n", markup=False)
-    for table in tables(rows):
-        screen.print(table)
-    screen.print()
-    for line in summary_lines(run, rows):
-        screen.print(line, markup=False)
-    screen.print(f"page: {page}", markup=False)
+    lines = ["", *wrap(about, 79), ""]
+    lines += [line for block in table_blocks(rows) for line in (*block, "")]
+    click.echo("\n".join([*lines, *summary_lines(run, rows), f"page: {page}"]), err=as_json)
 
 
 def _settings(mpi: str, *, local: bool) -> Settings:

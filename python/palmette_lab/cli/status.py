@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import click
-from rich.table import Table
 
-from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.common import CliError, emit_json, json_option
+from palmette.present.table import Column, Table, aligned
 from palmette.units import span_text
 from palmette_lab.lab import Lab, LabError, aggregators, state, user_namespace
 
@@ -82,19 +82,16 @@ def _described(one: state.Found) -> dict[str, object]:
 
 
 def _list(up: list[state.Found]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("lab", "of", "hosts", "up for", "ends in"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("spec", overflow="fold")
-    for one in up:
-        known = one.state
-        age = time.time() - known.created_s
-        table.add_row(
-            known.name, one.owner, str(len(known.hosts)), span_text(age),
-            span_text(known.lifetime_s - age), known.spec,
-        )  # fmt: skip
-    console.print(table)
-    click.echo("one in full: palmette-lab status --name NAME")
+    now = time.time()
+    columns: list[Column[state.Found]] = [
+        Column("lab", "state.name", left=True),
+        Column("of", "owner", left=True),
+        Column("hosts", "state.hosts", show=lambda hosts: str(len(hosts))),
+        Column("up for", "", lambda one: span_text(now - one.state.created_s)),
+        Column("ends in", "", lambda one: span_text(one.state.lifetime_s - now + one.state.created_s)),
+        Column("spec", "state.spec", left=True),
+    ]
+    click.echo("\n".join([*Table(columns, up).lines(), "one in full: palmette-lab status --name NAME"]))
 
 
 def describe(lab: Lab) -> dict[str, object]:
@@ -137,30 +134,25 @@ def _print(lab: Lab) -> None:
     for limit in known.limits:
         click.echo(f"limited: {limit}")
     click.echo(f"up for {span_text(lab.uptime_s)}, ends by itself in {left}; topology: {lab.topology_path}")
-    table = Table(box=None, pad_edge=False)
-    for heading in ("host", "address", "slots", "link", "behind"):
-        table.add_column(heading)
+    rows = [("host", "address", "slots", "link", "behind")]
     for host, path in zip(known.hosts, lab.paths(), strict=True):
         behind = " < ".join(f"{group} ({_rate(known.rates.get(group))})" for group in path)
-        table.add_row(host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind)
-    console.print(table)
+        rows.append((host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind))
+    click.echo("\n".join(aligned(rows, range(5))))
     if known.aggregators:
         _print_aggregators(lab)
 
 
 def _print_aggregators(lab: Lab) -> None:
     known = lab.state
-    table = Table(box=None, pad_edge=False)
-    for heading in ("aggregator", "address", "link", "at", "daemon"):
-        table.add_column(heading)
+    rows = [("aggregator", "address", "link", "at", "daemon")]
     for one in known.aggregators:
         pid = lab.daemon_pid(one.name)
         daemon = f"process {pid}" if pid is not None else "has ended"
         address = f"{one.address}:{aggregators.PORT}"
-        table.add_row(one.name, address, _rate(known.rates.get(one.name)), one.switch, daemon)
-    console.print()
-    console.print(table)
-    console.print(f"logs, status sockets: {state.lab_directory(known.name)}", markup=False)
+        rows.append((one.name, address, _rate(known.rates.get(one.name)), one.switch, daemon))
+    click.echo("\n".join(["", *aligned(rows, range(5))]))
+    click.echo(f"logs, status sockets: {state.lab_directory(known.name)}")
 
 
 def _rate(bits_per_s: float | None) -> str:

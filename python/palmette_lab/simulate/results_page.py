@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.units import time_text
 from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, Compared
 from palmette_lab.simulate.table import Mean, means_of
 

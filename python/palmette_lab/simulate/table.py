@@ -9,36 +9,41 @@ from itertools import groupby
 from typing import Any
 
 from palmette.bench.results import EdgeLoad
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.present.table import Column, Table
+from palmette.present.words import clipped
+from palmette.units import time_text
 from palmette_lab.simulate.compare import Cell, Compared
 
-_WIDTH = 80
 _MPI = "mpi"
 """The algorithm of a call that palmette leaves to the MPI."""
 
 
 def table_lines(compared: Compared, rivals: bool = True) -> list[str]:
     """The tables, one for each collective and placement; 80 columns. `rivals`: whether there were any."""
-    lines: list[str] = []
-    last = None
-    for cell in compared.cells:
-        if (cell.collective, cell.placement) != last:
-            last = (cell.collective, cell.placement)
-            lines += ["", _cut(f"{cell.collective}, {cell.placement}", _WIDTH)]
-            lines.append(f"{'size':>6} {'palmette':>9} {'best rival':>20} {'ratio':>6} {'bound':>7}  algorithm")
+
+    def rival(cell: Cell) -> str | None:
         best = cell.best_rival
-        rival = f"{time_text(cell.rivals_s[best])} {best}" if best is not None else "none is right" if rivals else "-"
-        own = time_text(cell.palmette_s) if cell.palmette_s is not None else cell.missing.upper()
-        line = (
-            f"{size_text(cell.size_bytes):>6} {own:>9} {rival:>20} {_number(cell.ratio):>6} "
-            f"{_number(cell.multiple) + 'x' if cell.multiple is not None else '-':>7}  "
-        )
-        lines.append(line + _cut(cell.algorithm, _width_left(line)))
+        return f"{time_text(cell.rivals_s[best])} {best}" if best is not None else "none is right" if rivals else None
+
+    columns: list[Column[Cell]] = [
+        Column("size", "size_bytes", show=size_text),
+        Column(
+            "palmette", "", lambda cell: cell.missing.upper() if cell.palmette_s is None else time_text(cell.palmette_s)
+        ),
+        Column("best rival", "", rival),
+        Column("ratio", "ratio", show=_number),
+        Column("bound", "multiple", show=lambda multiple: f"{_number(multiple)}x"),
+        Column("algorithm", "algorithm", left=True, absent=""),
+    ]
+    lines: list[str] = []
+    for (collective, placement), cells in groupby(compared.cells, key=lambda cell: (cell.collective, cell.placement)):
+        lines += ["", clipped(f"{collective}, {placement}", 80), *Table(columns, list(cells)).lines()]
     return lines[1:]
 
 
 def closing_lines(compared: Compared) -> list[str]:
-    """The notes below the tables: legend, means, algorithms in full, failures."""
+    """The notes below the tables: legend, means, calls left to the MPI, failures."""
     lines = ["ratio: palmette / best rival, in simulated time. bound: multiple of the physical bound."]
     for collective, means in groupby(means_of(compared.cells), key=lambda mean: mean.collective):
         *single, whole = means
@@ -46,7 +51,7 @@ def closing_lines(compared: Compared) -> list[str]:
         if whole.ratio is not None:
             of = f"geometric mean {whole.ratio:.2f} of {whole.cells}" + (f" ({', '.join(each)})" if each else "")
             lines.append(f"{collective}: {of}, {whole.slower} slower by more than 5 %")
-    lines += _algorithms_in_full(compared.cells)
+    lines += _left_to_the_mpi(compared.cells)
     unchecked = sorted({(cell.collective, cell.size_bytes) for cell in compared.cells if not cell.checked})
     if unchecked:
         named = ", ".join(f"{collective} {size_text(size)}" for collective, size in unchecked)
@@ -108,30 +113,16 @@ def means_of(cells: Sequence[Cell]) -> list[Mean]:
     return means
 
 
-def _algorithms_in_full(cells: Sequence[Cell]) -> list[str]:
-    """Names that the tables cut, and why palmette left calls to the MPI."""
-    lines = []
+def _left_to_the_mpi(cells: Sequence[Cell]) -> list[str]:
+    """Why palmette left calls to the MPI."""
     at: dict[tuple[str, str], list[int]] = {}
     for cell in cells:
-        is_cut = len(cell.algorithm) > _width_left(" " * _TEXT)
-        if is_cut or cell.algorithm == _MPI:
-            what = f"mpi: {cell.reason}" if cell.algorithm == _MPI else cell.algorithm
-            at.setdefault((cell.collective, what), []).append(cell.size_bytes)
-    for (collective, what), sizes in at.items():
-        lines.append(f"{collective} {', '.join(map(size_text, dict.fromkeys(sizes)))}: {what}")
-    return lines
-
-
-_TEXT = 6 + 1 + 9 + 1 + 20 + 1 + 6 + 1 + 7 + 2
-"""Columns before the algorithm."""
-
-
-def _width_left(line: str) -> int:
-    return max(_WIDTH - len(line), 1)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+        if cell.algorithm == _MPI:
+            at.setdefault((cell.collective, cell.reason), []).append(cell.size_bytes)
+    return [
+        f"{collective} {', '.join(map(size_text, dict.fromkeys(sizes)))}: mpi: {reason}"
+        for (collective, reason), sizes in at.items()
+    ]
 
 
 def mean_ratio(cells: Sequence[Cell]) -> float | None:
@@ -140,7 +131,5 @@ def mean_ratio(cells: Sequence[Cell]) -> float | None:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
+def _number(value: float) -> str:
     return f"{value:.2f}" if value < 99.95 else f"{value:.0f}"

@@ -10,8 +10,9 @@ import pytest
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.evaluate import Row, evaluate
 from palmette.bench.results import Cell, Job, Limit, Run
-from palmette.bench.text import multiple_text, summary_lines, time_text
+from palmette.bench.text import multiple_text, summary_lines
 from palmette.measure.errors import BenchError
+from palmette.units import time_text
 
 MakeRun = Callable[..., Run]
 MakeCell = Callable[..., Cell]
@@ -145,7 +146,14 @@ def test_a_comparison_names_what_else_differs(made_run: MakeRun) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(12.345, "12.3 s"), (0.99996, "1 s"), (0.1234, "123 ms"), (1e-3, "1 ms"), (2.5e-6, "2.5 us"), (1e-9, "0.001 us")],
+    [
+        (12.345, "12.3 s"),
+        (0.99996, "1 s"),
+        (0.1234, "123 ms"),
+        (1e-3, "1 ms"),
+        (2.5e-6, "2.5 us"),
+        (1.2345e-9, "1.23 ns"),
+    ],
 )
 def test_times_have_three_digits(seconds: float, text: str) -> None:
     assert time_text(seconds) == text

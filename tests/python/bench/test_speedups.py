@@ -25,7 +25,7 @@ def factor(mpi: str, _placement: str, collective: str, _size: int) -> float:
 def test_bars_are_as_long_as_calls_are_faster(made_run: MakeRun) -> None:
     run = made_run(factor, mpis=("mpich", "openmpi"), placements=("random:1",), sizes=(65536,), noise=0.001)
     picture = ElementTree.fromstring(speedups(run, evaluate(run)))
-    bars = [one for one in picture.iter(f"{SVG}rect") if one.get("height") == "11.0"]
+    bars = [one for one in picture.iter(f"{SVG}rect") if one.get("height") == "11"]
     widths = [float(bar.get("width", "0")) for bar in bars]
     # allgather 4 and 2 times as fast, gather as fast and half as fast.
     assert widths == pytest.approx([4 * widths[2], 2 * widths[2], widths[2], widths[2] / 2], rel=0.02)

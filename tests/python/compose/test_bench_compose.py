@@ -159,7 +159,7 @@ def test_the_table_fits_in_80_columns_and_says_what_needs_no_clock() -> None:
 def test_bars_are_as_long_as_times_and_the_bound_is_a_line() -> None:
     drawing = ElementTree.fromstring(svg([("mpich 5.0.2", invented_cell())]))
     name = "{http://www.w3.org/2000/svg}"
-    _, alone, composed = [float(bar.get("width", "0").rstrip("%")) for bar in drawing.iter(f"{name}rect")]
+    _, alone, composed = [float((bar.get("width") or "0").rstrip("%")) for bar in drawing.iter(f"{name}rect")]
     assert composed / alone == pytest.approx(0.25, rel=0.01)
     texts = [text.text or "" for text in drawing.iter(f"{name}text")]
     assert "200 ms, 1.25" in texts

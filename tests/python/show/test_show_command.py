@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from palmette.discover.run import discover
+from palmette.present.picture import clip, text_width
 from palmette.show.fold import Folder
 from palmette.show.svg import svg
-from palmette.show.svg_layout import Card, clip, layout, text_width
+from palmette.show.svg_layout import Card, layout
 from palmette.show.text import tree_text
 from palmette.topology.model import Topology
 from palmette.units import plural, rate_text

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
+from palmette.units import time_text
 from palmette_lab.simulate import simgrid
 
 Call = Callable[..., Any]

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from palmette import _core
-from palmette.draw.templates import environment
+from palmette.present.templates import environment
 from palmette.record.reading import RecordError
 
 MOST_BYTES = 3_000_000

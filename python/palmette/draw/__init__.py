@@ -1,1 +1,0 @@
-"""Shared SVG elements of all pictures: document header, text, colours."""
