@@ -1,8 +1,8 @@
 // Flat reduce_scatter among all ranks, without leaders: ring, recursive_halving, circulant, pat, pairwise and direct.
 // Block i of all vectors is combined at rank i. The patterns are drawn in reduce_exchange_*.cpp.
 #include <cmath>
-#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 
+#include "palmette/collectives/exchanges/exchange_formulas.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
