@@ -36,9 +36,9 @@ def _is_share(value: str) -> bool:
 
 
 def _is_rate(value: str) -> bool:
-    """Return whether `value` is a share, or a number from 1 to 10000."""
-    match = re.fullmatch(r"\d{1,5}(?:\.\d+)?", value)
-    return _is_share(value) or (match is not None and 1 <= float(value) <= 10000)
+    """Return whether `value` is a share, or a number from 1 to 10000, maybe with `:events` behind it."""
+    match = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)(?::events)?", value)
+    return _is_share(value) or (match is not None and 1 <= float(match[1]) <= 10000)
 
 
 class SettingError(ValueError):
@@ -72,7 +72,11 @@ def _expected(kind: Kind, choices: Sequence[str], value: str) -> str:
             value in ("0", "syslog") or value.startswith(("/", "syslog:/")),
             "0, syslog, syslog:/SOCKET or a path that begins with /",
         ),
-        "rate": (_is_rate(value), "0, samples a second from 1 to 10000, or a percentage such as 0.5%, at most 50%"),
+        "rate": (
+            _is_rate(value),
+            "0, samples a second from 1 to 10000 (1000:events: by the kernel's events), or a percentage such as 0.5%, "
+            "at most 50%",
+        ),
         "sharp": (value in ("auto", "off") or "/" in value, "auto, off or a path with a /"),
     }[kind]
     return "" if allowed else expected

@@ -38,7 +38,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--trace",), "trace", "path", "The same, and the last calls of each rank one by one.", "DIR"),
     Option(
         ("--sample",), "sample", "optional",
-        "Record where each thread spends its CPU time, too: 100 times a second, HZ times, or for at most P% of it.",
+        "Record where each thread spends its CPU time, too: 100 times a second, HZ times (above the kernel's ticks: "
+        "HZ:events), or for at most P% of it.",
         "[=HZ|=P%]",
     ),
     Option(

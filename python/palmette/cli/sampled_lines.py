@@ -11,11 +11,15 @@ MOST_LINES = 5
 MOST_NODES = 24
 MOST_DEPTH = 20
 MOST_RANKS = 5
+MOST_TAKEN = 0.8
+"""Of the rate asked for: with less, the kernel's ticks are what sets it."""
 
 
 def heaviest(found: dict[str, Any], most: int = MOST_LINES) -> list[str]:
     """Return the lines of the program that compute most, over all ranks."""
     rate = f" at {found['rate_hz']:.0f} Hz" if found["rate_hz"] else ""
+    if found["rate_hz"] and found["taken_hz"] and found["taken_hz"] < MOST_TAKEN * found["rate_hz"]:
+        rate = f" at {found['taken_hz']:.0f} Hz ({found['rate_hz']:.0f} asked for)"
     whole = f", {found['complete']:.1%} complete" if found["complete"] is not None else ""
     shown = [
         f"{found['samples']:,} stacks sampled{rate}{whole}",

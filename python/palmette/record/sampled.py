@@ -36,8 +36,12 @@ def document(job: Job, contexts: Contexts) -> dict[str, Any]:
     outside, inside = contexts.by_rank_s
     computing_s = float(outside.sum())
     periods = [one.period_s for one in taken if one.period_s > 0]
+    # Another way in some processes only: they took all their files, or SIGTRAP.
+    by_events = all(one.by == _core.SampledBy.thread_event for one in taken if one.samples)
+    whole_s = sum(thread.cpu_s for one in taken for thread in one.threads)
     return {
         "samples": samples, "rate_hz": 1 / max(periods) if periods else None,
+        "by": "events" if by_events else "timers", "taken_hz": samples / whole_s if whole_s > 0 else None,
         "complete": 1 - incomplete / samples if samples else None, "lost": sum(one.lost for one in taken),
         "computing_s": computing_s, "in_mpi_s": float(inside.sum()),
         "lines": [_line(one, computing_s) for one in contexts.lines(MOST_LINES)],

@@ -29,7 +29,7 @@ KEPT_PROCESSORS = "processors"
 class Choices(NamedTuple):
     """The options' values; None and empty leave a setting to the environment.
 
-    `report` is `1` or a path that ends in .json; `sample` is a number of samples a second, or a percentage;
+    `report` is `1` or a path that ends in .json; `sample` is what PALMETTE_SAMPLE takes;
     `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the MPI's own.
     """
 

@@ -11,9 +11,9 @@ namespace palmette::base {
 namespace {
 
 #if defined(__aarch64__)
-constexpr std::uint64_t fp_number = 29, sp_number = 31;
+constexpr std::uint64_t fp_number = 29, sp_number = 31, bx_number = ~std::uint64_t{0};
 #else
-constexpr std::uint64_t fp_number = 6, sp_number = 7;
+constexpr std::uint64_t fp_number = 6, sp_number = 7, bx_number = 3;
 #endif
 
 /// Where a register of the caller's is.
@@ -27,7 +27,7 @@ struct State {
     bool cfa_known = false, cfa_is_there = false;
     std::uint64_t cfa_register = 0;
     std::int64_t cfa_offset = 0;
-    Saved fp, ra;
+    Saved fp, ra, bx;
 };
 
 /// The value of an expression: a register and an offset, or no register; and whether the value lies there.
@@ -263,12 +263,14 @@ class Machine {
     }
     bool set(std::uint64_t number, Saved saved) {
         if (number == fp_number) state_.fp = saved;
+        if (number == bx_number) state_.bx = saved;
         if (number == common_.return_register) state_.ra = saved;
         return true;
     }
     bool restore(std::uint64_t number) {
         if (!has_initial_) return false;
         if (number == fp_number) state_.fp = initial_.fp;
+        if (number == bx_number) state_.bx = initial_.bx;
         if (number == common_.return_register) state_.ra = initial_.ra;
         return true;
     }
@@ -290,12 +292,13 @@ FrameRule rule_of(const State& state, bool is_signal) {
         return out;
     }
     const bool from_sp = state.cfa_register == sp_number;
-    if (!state.cfa_known || (!from_sp && state.cfa_register != fp_number)) return out;
+    const bool from_bx = state.cfa_register == bx_number;
+    if (!state.cfa_known || (!from_sp && !from_bx && state.cfa_register != fp_number)) return out;
     if (state.ra.how != Saved::How::at || state.fp.how == Saved::How::other) return out;
     if (!fits(state.cfa_offset) || !fits(state.ra.offset) || !fits(state.fp.offset)) return out;
     out.kind = FrameRule::Kind::caller;
     out.is_signal = is_signal;
-    out.cfa_from = from_sp ? FrameRule::From::sp : FrameRule::From::fp;
+    out.cfa_from = from_sp ? FrameRule::From::sp : from_bx ? FrameRule::From::bx : FrameRule::From::fp;
     out.cfa_is_there = state.cfa_is_there;
     out.cfa = static_cast<std::int32_t>(state.cfa_offset);
     out.ra_from = state.ra.from;
@@ -303,6 +306,12 @@ FrameRule rule_of(const State& state, bool is_signal) {
     if (state.fp.how == Saved::How::at) {
         out.fp_from = state.fp.from;
         out.fp = static_cast<std::int32_t>(state.fp.offset);
+    }
+    if (state.bx.how == Saved::How::at && fits(state.bx.offset)) {
+        out.bx_from = state.bx.from;
+        out.bx = static_cast<std::int32_t>(state.bx.offset);
+    } else if (state.bx.how != Saved::How::same) {
+        out.bx_from = FrameRule::From::unknown;
     }
     return out;
 }

@@ -15,17 +15,20 @@ class ReadablePages;
 /// Of one place in the code: where its caller's registers are, by its own stack and frame pointers. The canonical frame
 /// address (CFA) is the caller's stack pointer.
 struct FrameRule {
-    enum class From : std::uint8_t { kept, cfa, sp, fp };
+    /// `bx`: x86-64's rbx, by which code goes that aligns its stack itself, as the loader's resolver of lazily bound
+    /// functions. `unknown`: nobody tells.
+    enum class From : std::uint8_t { kept, cfa, sp, fp, bx, unknown };
     /// `unknown`: no table tells; `outermost`: there is no caller.
     enum class Kind : std::uint8_t { unknown, outermost, caller };
 
     Kind kind = Kind::unknown;
-    From cfa_from = From::sp;   ///< sp or fp, to which `cfa` is added
+    From cfa_from = From::sp;   ///< sp, fp or bx, to which `cfa` is added
     bool cfa_is_there = false;  ///< what results isn't the CFA but where it lies
     From fp_from = From::kept;  ///< the caller's frame pointer lies at this, plus `fp`; kept: it is the same
     From ra_from = From::cfa;   ///< the same of the return address
+    From bx_from = From::kept;  ///< the same of the caller's rbx
     bool is_signal = false;     ///< a signal came here: the caller's address is none that is returned to
-    std::int32_t cfa = 0, fp = 0, ra = 0;
+    std::int32_t cfa = 0, fp = 0, ra = 0, bx = 0;
 };
 
 /// The rule at `address`; for a return address pass it less 1, since it may be the next function's. Cost: microseconds,

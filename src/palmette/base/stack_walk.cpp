@@ -162,6 +162,8 @@ StackWalk::Node* StackWalk::add(Node* parent, std::uintptr_t address, bool after
     node->parent = parent;
     // A return address is behind its call, maybe in the next function.
     node->rule = frame_rule_at(after_signal ? address : address - 1);
+    // Which the caller of a walk doesn't know. No call begins below the loader's resolver.
+    if (node->rule.cfa_from == FrameRule::From::bx) node->rule = {};
     node->shape = shape_of(node->rule);
     if (count_ * 2 > places_.size()) {
         places_.assign(places_.size() * 2, nullptr);

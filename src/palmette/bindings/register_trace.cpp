@@ -179,7 +179,9 @@ void register_trace(nb::module_& m) {
     nb::enum_<trace::SampledBy>(m, "SampledBy", "By what threads are interrupted for samples.")
         .value("nothing", trace::SampledBy::nothing, "There are none.")
         .value("thread_cpu_timer", trace::SampledBy::thread_cpu_timer,
-               "POSIX timers on each thread's CPU clock, which tick only while it runs.");
+               "POSIX timers on each thread's CPU clock, which tick only while it runs.")
+        .value("thread_event", trace::SampledBy::thread_event,
+               "perf_event_open's clock of each thread, at rates above the kernel's ticks.");
 
     nb::class_<ContextInfo>(m, "SampledContext", "A frame that samples have met, with those outside of it.")
         .def_ro("parent", &ContextInfo::parent, "The caller's index, less than its own; 0: a thread's start.")

@@ -18,9 +18,10 @@ using From = base::FrameRule::From;
 std::uint64_t packed(const CodeRule& rule, std::uint32_t generation) {
     const base::FrameRule& frame = rule.rule;
     const auto bits = static_cast<std::uint32_t>(frame.kind) | static_cast<std::uint32_t>(frame.cfa_from) << 2U |
-                      static_cast<std::uint32_t>(frame.fp_from) << 4U |
-                      static_cast<std::uint32_t>(frame.ra_from) << 6U | (frame.cfa_is_there ? 1U : 0U) << 8U |
-                      (frame.is_signal ? 1U : 0U) << 9U | rule.module << 16U;
+                      static_cast<std::uint32_t>(frame.fp_from) << 5U |
+                      static_cast<std::uint32_t>(frame.ra_from) << 8U |
+                      static_cast<std::uint32_t>(frame.bx_from) << 11U | (frame.cfa_is_there ? 1U : 0U) << 14U |
+                      (frame.is_signal ? 1U : 0U) << 15U | rule.module << 16U;
     return std::uint64_t{generation} << 32U | bits;
 }
 
@@ -39,21 +40,23 @@ bool CodeRules::look_up(std::uintptr_t address, std::uint32_t generation, CodeRu
         if (held != address) continue;
         const std::uint64_t kind = slot.kind.load(std::memory_order_relaxed);
         const std::uint64_t offsets = slot.offsets.load(std::memory_order_relaxed);
-        const std::uint64_t return_offset = slot.return_offset.load(std::memory_order_relaxed);
+        const std::uint64_t more_offsets = slot.more_offsets.load(std::memory_order_relaxed);
         out.base = slot.base.load(std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_acquire);
         if (slot.address.load(std::memory_order_relaxed) != address || kind >> 32U != generation) continue;
         const auto bits = static_cast<std::uint32_t>(kind);
         out.module = bits >> 16U;
         out.rule.kind = static_cast<base::FrameRule::Kind>(bits & 3U);
-        out.rule.cfa_from = static_cast<From>(bits >> 2U & 3U);
-        out.rule.fp_from = static_cast<From>(bits >> 4U & 3U);
-        out.rule.ra_from = static_cast<From>(bits >> 6U & 3U);
-        out.rule.cfa_is_there = (bits >> 8U & 1U) != 0;
-        out.rule.is_signal = (bits >> 9U & 1U) != 0;
+        out.rule.cfa_from = static_cast<From>(bits >> 2U & 7U);
+        out.rule.fp_from = static_cast<From>(bits >> 5U & 7U);
+        out.rule.ra_from = static_cast<From>(bits >> 8U & 7U);
+        out.rule.bx_from = static_cast<From>(bits >> 11U & 7U);
+        out.rule.cfa_is_there = (bits >> 14U & 1U) != 0;
+        out.rule.is_signal = (bits >> 15U & 1U) != 0;
         out.rule.cfa = static_cast<std::int32_t>(offsets >> 32U);
         out.rule.fp = static_cast<std::int32_t>(offsets & 0xFFFFFFFFU);
-        out.rule.ra = static_cast<std::int32_t>(return_offset & 0xFFFFFFFFU);
+        out.rule.bx = static_cast<std::int32_t>(more_offsets >> 32U);
+        out.rule.ra = static_cast<std::int32_t>(more_offsets & 0xFFFFFFFFU);
         return true;
     }
     return false;
@@ -72,7 +75,7 @@ void CodeRules::keep(std::uintptr_t address, std::uint32_t generation, const Cod
         std::atomic_thread_fence(std::memory_order_release);
         slot.kind.store(packed(rule, generation), std::memory_order_relaxed);
         slot.offsets.store(both(rule.rule.cfa, rule.rule.fp), std::memory_order_relaxed);
-        slot.return_offset.store(both(0, rule.rule.ra), std::memory_order_relaxed);
+        slot.more_offsets.store(both(rule.rule.bx, rule.rule.ra), std::memory_order_relaxed);
         slot.base.store(rule.base, std::memory_order_relaxed);
         slot.address.store(address, std::memory_order_release);
         return;

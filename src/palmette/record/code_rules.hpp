@@ -45,7 +45,7 @@ class CodeRules {
     static constexpr std::uint64_t being_written = 1;
     struct alignas(64) Slot {
         std::atomic<std::uint64_t> address{0};  ///< 0: free
-        std::atomic<std::uint64_t> kind{0}, offsets{0}, return_offset{0}, base{0};
+        std::atomic<std::uint64_t> kind{0}, offsets{0}, more_offsets{0}, base{0};
     };
     static std::size_t first_slot(std::uintptr_t address) {
         return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15ULL >> 40U);

@@ -17,13 +17,14 @@ namespace palmette::record {
 namespace {
 
 /// By the headers of each version, for 64 bits; what no version has is 0.
-constexpr std::array<PythonLayout, 4> layouts{{
+constexpr std::array<PythonLayout, 6> layouts{{
     {.minor = 10,
      .thread_id = 176,
      .current = 48,
      .root = 264,
      .old_frame = 24,
      .chunk = 0,
+     .outermost = 0,
      .evaluation_frame = 0,
      .evaluation_previous = 8,
      .code = 32,
@@ -37,13 +38,16 @@ constexpr std::array<PythonLayout, 4> layouts{{
      .first_line = 40,
      .instructions = 0,
      .ascii_text = 48,
-     .other_text = 72},
+     .other_text = 72,
+     .text_kind = 2,
+     .head = 16},
     {.minor = 11,
      .thread_id = 152,
      .current = 56,
      .root = 336,
      .old_frame = 0,
      .chunk = 296,
+     .outermost = 0,
      .evaluation_frame = 8,
      .evaluation_previous = 16,
      .code = 32,
@@ -57,13 +61,16 @@ constexpr std::array<PythonLayout, 4> layouts{{
      .first_line = 72,
      .instructions = 184,
      .ascii_text = 48,
-     .other_text = 72},
+     .other_text = 72,
+     .text_kind = 2,
+     .head = 16},
     {.minor = 12,
      .thread_id = 136,
      .current = 56,
      .root = 272,
      .old_frame = 0,
      .chunk = 232,
+     .outermost = 0,
      .evaluation_frame = 0,
      .evaluation_previous = 8,
      .code = 0,
@@ -77,13 +84,16 @@ constexpr std::array<PythonLayout, 4> layouts{{
      .first_line = 68,
      .instructions = 192,
      .ascii_text = 40,
-     .other_text = 56},
+     .other_text = 56,
+     .text_kind = 2,
+     .head = 16},
     {.minor = 13,
      .thread_id = 152,
      .current = 72,
      .root = 0,
      .old_frame = 0,
      .chunk = 232,
+     .outermost = 0,
      .evaluation_frame = 0,
      .evaluation_previous = 0,
      .code = 0,
@@ -97,12 +107,61 @@ constexpr std::array<PythonLayout, 4> layouts{{
      .first_line = 68,
      .instructions = 200,
      .ascii_text = 40,
-     .other_text = 56},
+     .other_text = 56,
+     .text_kind = 2,
+     .head = 16},
+    {.minor = 14,
+     .thread_id = 152,
+     .current = 72,
+     .root = 0,
+     .old_frame = 0,
+     .chunk = 232,
+     .outermost = 0,
+     .evaluation_frame = 0,
+     .evaluation_previous = 0,
+     .code = 0,
+     .previous = 8,
+     .instruction = 56,
+     .owner = 74,
+     .is_entry = 0,
+     .name = 128,
+     .file = 112,
+     .lines = 136,
+     .first_line = 68,
+     .instructions = 208,
+     .ascii_text = 40,
+     .other_text = 56,
+     .text_kind = 2,
+     .head = 16},
+    {.minor = 15,
+     .thread_id = 176,
+     .current = 72,
+     .root = 0,
+     .old_frame = 0,
+     .chunk = 256,
+     .outermost = 80,
+     .evaluation_frame = 0,
+     .evaluation_previous = 0,
+     .code = 0,
+     .previous = 8,
+     .instruction = 56,
+     .owner = 74,
+     .is_entry = 0,
+     .name = 128,
+     .file = 112,
+     .lines = 136,
+     .first_line = 68,
+     .instructions = 208,
+     .ascii_text = 40,
+     .other_text = 56,
+     .text_kind = 2,
+     .head = 16},
 }};
 /// A frame of 3.12 and newer that stands on the native stack, where an evaluation began.
 constexpr unsigned owned_by_native_stack = 3;
-constexpr std::uint32_t object_type = 8, object_size = 16, bytes_of_object = 32, text_length = 16, text_hash = 24,
-                        text_state = 32;
+/// Offsets behind what an object begins with, whose last word is its type.
+constexpr std::uint32_t object_type_bytes = 8, object_size = 0, bytes_of_object = 16, text_length = 0, text_hash = 8,
+                        text_state = 16;
 /// The hash of a text that nobody has asked for it.
 constexpr std::uint64_t no_hash = ~std::uint64_t{0};
 /// Offsets in a thread's chunk of frames: its top and limit follow the pointer to it in the thread state.
@@ -120,11 +179,11 @@ std::uintptr_t pointer_at(std::uintptr_t address, std::uint32_t offset) { return
 class Utf8 {
   public:
     Utf8(const PythonLayout& layout, std::uintptr_t text) {
-        const auto state = at<std::uint32_t>(text, text_state);
-        const unsigned kind = state >> 2U & 7U;
-        const bool is_compact = (state >> 5U & 1U) != 0;
-        const bool is_ascii = (state >> 6U & 1U) != 0;
-        const auto length = at<std::uint64_t>(text, text_length);
+        const std::uint32_t state = at<std::uint32_t>(text, layout.head + text_state) >> layout.text_kind;
+        const unsigned kind = state & 7U;
+        const bool is_compact = (state >> 3U & 1U) != 0;
+        const bool is_ascii = (state >> 4U & 1U) != 0;
+        const auto length = at<std::uint64_t>(text, layout.head + text_length);
         if (!is_compact || length > most) return;
         if (is_ascii) {
             view_ = {reinterpret_cast<const char*>(text + layout.ascii_text), length};
@@ -185,10 +244,10 @@ void PythonFrames::look_for(trace::SectionHeader& section) {
     if (std::sscanf(version(), "%d.%d", &major, &minor) != 2) return;
     section.sampling.python.store(static_cast<std::uint32_t>(major) << 24U | static_cast<std::uint32_t>(minor) << 16U);
     const PythonLayout* found = nullptr;
+    const bool is_free_threaded = std::strstr(version(), "free-threading") != nullptr;
     for (const PythonLayout& layout : layouts)
-        if (major == 3 && static_cast<int>(layout.minor) == minor) found = &layout;
-    // A build of another kind (free-threaded, for debugging) has other places. Where no thread of Python's begins to
-    // record, nothing can be tried.
+        if (major == 3 && static_cast<int>(layout.minor) == minor && !is_free_threaded) found = &layout;
+    // A build for debugging has other places, too. Where no thread of Python's begins to record, nothing can be tried.
     const auto state = reinterpret_cast<std::uintptr_t>(own_state_());
     const bool fits = found && (state == 0 || (base::is_readable(state, found->thread_id + 8) &&
                                                pointer_at(state, found->thread_id) == pthread_self()));
@@ -260,6 +319,8 @@ void PythonFrames::Walk::begin_evaluation() {
         if (layout_->minor >= 11) at_.frame = pointer_at(at_.evaluation, layout_->evaluation_frame);
         return;
     }
+    // The outermost one of 3.15 lies in the thread's state and runs nothing.
+    if (layout_->outermost != 0 && at_.frame == pointer_at(state_, layout_->outermost)) at_.frame = 0;
     std::uintptr_t frame = at_.frame;
     for (std::size_t i = 0; frame != 0 && i < most_steps; ++i) {
         if (!can_read_frame(frame)) break;
@@ -321,38 +382,54 @@ void PythonFrames::Walk::end_evaluation(std::uintptr_t outer) {
     begin_evaluation();
 }
 
+std::uintptr_t PythonFrames::type_of(std::uintptr_t object) const {
+    return pointer_at(object, layout_->head - object_type_bytes);
+}
+
+/// The lowest bits of a reference to it say who counts that.
+std::uintptr_t PythonFrames::code_of(std::uintptr_t frame) const {
+    return pointer_at(frame, layout_->code) & ~std::uintptr_t{7};
+}
+
+/// Where a frame stands, as it has it: a number until 3.10, else an address.
+std::uint64_t PythonFrames::position_of(std::uintptr_t frame) const {
+    if (layout_->minor == 10) return at<std::uint32_t>(frame, layout_->instruction);
+    return pointer_at(frame, layout_->instruction);
+}
+
+/// The number of that instruction.
 std::int64_t PythonFrames::instruction_of(std::uintptr_t frame, std::uintptr_t code) const {
     if (layout_->minor == 10) return at<std::int32_t>(frame, layout_->instruction);
-    return static_cast<std::int64_t>(pointer_at(frame, layout_->instruction) - code - layout_->instructions) / 2;
+    return static_cast<std::int64_t>(position_of(frame) - code - layout_->instructions) / 2;
 }
 
 bool PythonFrames::is_frame(std::uintptr_t frame, const Seen& seen) const {
-    return pointer_at(frame, layout_->code) == seen.code && instruction_of(frame, seen.code) == seen.instruction;
+    return code_of(frame) == seen.code && position_of(frame) == seen.position;
 }
 
 /// Whether a text is that of `number`, by the hash that Python keeps of it, else by its letters.
 bool PythonFrames::is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const {
-    const auto now = at<std::uint64_t>(text, text_hash);
+    const auto now = at<std::uint64_t>(text, layout_->head + text_hash);
     if (now != hash) return false;
     return hash != no_hash || texts_.is(number, Utf8(*layout_, text).view());
 }
 
 bool PythonFrames::is_code(const Seen& seen) const {
-    return pointer_at(seen.code, object_type) == code_type_ && pointer_at(seen.code, layout_->name) == seen.name &&
+    return type_of(seen.code) == code_type_ && pointer_at(seen.code, layout_->name) == seen.name &&
            pointer_at(seen.code, layout_->file) == seen.file && pointer_at(seen.code, layout_->lines) == seen.lines &&
            is_text(seen.name, seen.name_hash, seen.name_number) &&
            is_text(seen.file, seen.file_hash, seen.file_number) && line_check_of(seen) == seen.line_check;
 }
 
 bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen) {
-    const std::uintptr_t code = pointer_at(frame, layout_->code);
+    const std::uintptr_t code = code_of(frame);
     if (!is_plausible(code)) return false;
     CodeSlot& slot = codes_[(code * 0x9E3779B97F4A7C15ULL >> 40U) % code_slots];
     const bool is_known = slot.code.load(std::memory_order_acquire) == code;
     const bool must_ask = !is_known || may_be_gone;
     // Until 3.11 a frame that is about to go stands there after it has let its code go.
     if (must_ask && !base::is_readable(code, layout_->lines + 8)) return false;
-    if (pointer_at(code, object_type) != code_type_) return false;
+    if (type_of(code) != code_type_) return false;
     seen.file = pointer_at(code, layout_->file);
     seen.name = pointer_at(code, layout_->name);
     seen.lines = pointer_at(code, layout_->lines);
@@ -360,8 +437,8 @@ bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame
     if (must_ask &&
         !(base::is_readable(seen.file, 128) && base::is_readable(seen.name, 128) && base::is_readable(seen.lines, 64)))
         return false;
-    seen.name_hash = at<std::uint64_t>(seen.name, text_hash);
-    seen.file_hash = at<std::uint64_t>(seen.file, text_hash);
+    seen.name_hash = at<std::uint64_t>(seen.name, layout_->head + text_hash);
+    seen.file_hash = at<std::uint64_t>(seen.file, layout_->head + text_hash);
     const Utf8 file_text(*layout_, seen.file);
     const Utf8 name_text(*layout_, seen.name);
     std::uint64_t names = is_known ? slot.names.load(std::memory_order_relaxed) : 0;
@@ -375,6 +452,7 @@ bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame
         slot.code.store(code, std::memory_order_release);
     }
     seen.code = code;
+    seen.position = position_of(frame);
     seen.instruction = instruction_of(frame, code);
     seen.line_check = line_check_of(seen);
     out.kind = trace::ContextKind::python;
@@ -388,13 +466,14 @@ bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame
 std::uint64_t PythonFrames::line_check_of(const Seen& seen) const {
     constexpr std::int64_t most_instructions = std::int64_t{1} << 20U;
     constexpr std::uint64_t most_bytes = std::uint64_t{1} << 24U;
-    const auto bytes = at<std::uint64_t>(seen.lines, object_size);
+    const auto bytes = at<std::uint64_t>(seen.lines, layout_->head + object_size);
     if (seen.instruction < 0 || seen.instruction >= most_instructions || bytes > most_bytes) return 0;
     const auto first_line = at<std::int32_t>(seen.code, layout_->first_line);
     std::uint64_t check = line_key(seen.code, seen.instruction) ^ seen.lines << 7U ^ bytes << 48U ^
                           static_cast<std::uint64_t>(first_line) << 24U;
     if (bytes >= 16)
-        check ^= at<std::uint64_t>(seen.lines, bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
+        check ^=
+            at<std::uint64_t>(seen.lines, layout_->head + bytes_of_object + static_cast<std::uint32_t>(bytes / 2) - 4);
     check = (check * 0x9E3779B97F4A7C15ULL) & 0xFFFFFFFF00000000ULL;
     return check != 0 ? check : std::uint64_t{1} << 32U;
 }
@@ -408,9 +487,9 @@ std::uint32_t PythonFrames::line_of(const Seen& seen) {
         const std::uint64_t known = slot.line.load(std::memory_order_relaxed);
         if ((known & 0xFFFFFFFF00000000ULL) == seen.line_check) return static_cast<std::uint32_t>(known);
     }
-    const auto* const table = reinterpret_cast<const unsigned char*>(seen.lines + bytes_of_object);
+    const auto* const table = reinterpret_cast<const unsigned char*>(seen.lines + layout_->head + bytes_of_object);
     const std::uint32_t line =
-        search_line(first_line, seen.instruction, table, at<std::uint64_t>(seen.lines, object_size));
+        search_line(first_line, seen.instruction, table, at<std::uint64_t>(seen.lines, layout_->head + object_size));
     slot.line.store(seen.line_check | line, std::memory_order_relaxed);
     slot.key.store(key, std::memory_order_release);
     return line;

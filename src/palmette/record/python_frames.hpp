@@ -16,7 +16,7 @@ namespace palmette::record {
 struct PythonLayout {
     unsigned minor;  ///< of version 3
     /// Members of a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
-    std::uint32_t thread_id, current, root, old_frame, chunk;
+    std::uint32_t thread_id, current, root, old_frame, chunk, outermost;
     /// Members of what an evaluation keeps on the native stack.
     std::uint32_t evaluation_frame, evaluation_previous;
     /// Members of a frame.
@@ -25,6 +25,8 @@ struct PythonLayout {
     std::uint32_t name, file, lines, first_line, instructions;
     /// Where the letters of a text begin.
     std::uint32_t ascii_text, other_text;
+    std::uint32_t text_kind;  ///< the lowest bit of a text's state that tells how long letters are
+    std::uint32_t head;       ///< bytes of what all objects begin with
 };
 
 class PythonFrames {
@@ -37,6 +39,7 @@ class PythonFrames {
     struct Seen {
         std::uintptr_t code = 0;  ///< 0: of the interpreter's own frames, which nothing is said of
         std::uintptr_t name = 0, file = 0, lines = 0;
+        std::uint64_t position = 0;  ///< of the frame, as it holds it
         std::int64_t instruction = 0;
         std::uint64_t name_hash = 0, file_hash = 0, line_check = 0;
         std::uint32_t name_number = 0, file_number = 0;
@@ -126,6 +129,9 @@ class PythonFrames {
         std::atomic<std::uint64_t> line{0};  ///< with a hash of the key and the table of lines << 32
     };
     bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen);
+    std::uintptr_t type_of(std::uintptr_t object) const;
+    std::uintptr_t code_of(std::uintptr_t frame) const;
+    std::uint64_t position_of(std::uintptr_t frame) const;
     std::int64_t instruction_of(std::uintptr_t frame, std::uintptr_t code) const;
     std::uint64_t line_check_of(const Seen& seen) const;
     std::uint32_t line_of(const Seen& seen);

@@ -3,6 +3,8 @@
 #if !defined(PALMETTE_ABI_SMPI)
 
 #include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -42,20 +44,25 @@ bool is_free(int signal) {
            there.sa_handler == SIG_DFL;
 }
 
-/// Takes one that is free, but `not_that`.
+/// Takes it if it is free.
+bool take(int signal) {
+    if (!is_free(signal)) return false;
+    struct sigaction action{};
+    action.sa_sigaction = handler_of_samples.load(std::memory_order_acquire);
+    // On the thread's alternate stack, where it has one: its own may be a user-level thread's small one.
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&action.sa_mask);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) sigdelset(&action.sa_mask, fault);
+    if (next_sigaction()(signal, &action, nullptr) != 0) return false;
+    claimed.store(signal, std::memory_order_release);
+    return true;
+}
+
+/// Takes a real-time one that is free, but `not_that`.
 int claim(int not_that) {
     // From the upper end, where programs look last.
     for (int signal = SIGRTMAX; signal >= SIGRTMIN; --signal) {
-        if (signal == not_that || !is_free(signal)) continue;
-        struct sigaction action{};
-        action.sa_sigaction = handler_of_samples.load(std::memory_order_acquire);
-        // On the thread's alternate stack, where it has one: its own may be a user-level thread's small one.
-        action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-        sigfillset(&action.sa_mask);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) sigdelset(&action.sa_mask, fault);
-        if (next_sigaction()(signal, &action, nullptr) != 0) continue;
-        claimed.store(signal, std::memory_order_release);
-        return signal;
+        if (signal != not_that && take(signal)) return signal;
     }
     return 0;
 }
@@ -72,6 +79,17 @@ void give_way(int signal) {
 int claim_signal(Handler handler) {
     handler_of_samples.store(handler, std::memory_order_release);
     return claim(0);
+}
+
+bool claim_trap(Handler handler) {
+    handler_of_samples.store(handler, std::memory_order_release);
+    return take(SIGTRAP);
+}
+
+void act_as_unhandled(int signal) {
+    struct sigaction action{};
+    next_sigaction()(signal, &action, nullptr);
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
 }
 
 }  // namespace palmette::record

@@ -40,15 +40,22 @@ StackBounds own_stack_bounds() {
     return out;
 }
 
-SampledWalk::SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers)
+SampledWalk::SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers,
+                         bool is_search)
     : rules_(rules),
       generation_(generation),
       bounds_(bounds),
+      innermost_(registers),
       pc_(registers.pc),
       sp_(registers.sp),
       fp_(registers.fp),
       innermost_sp_(registers.sp),
-      is_exact_(registers.is_exact) {
+      is_exact_(registers.is_exact),
+      is_search_(is_search) {
+    if (is_search) {
+        bx_ = registers.bx;
+        knows_bx_ = registers.knows_bx;
+    }
     // What is above the stack pointer on the thread's own stack is there. This may be a coroutine's stack that lies
     // where the thread's could have grown to: then pages between them are missing.
     own_from_ = bounds_.low;
@@ -86,7 +93,9 @@ void SampledWalk::look() {
 
 bool SampledWalk::find_caller() {
     const base::FrameRule& rule = code_.rule;
-    std::uintptr_t cfa = plus(rule.cfa_from == From::sp ? sp_ : fp_, rule.cfa);
+    if (rule.cfa_from == From::bx && !find_bx()) [[unlikely]]
+        return false;
+    std::uintptr_t cfa = plus(rule.cfa_from == From::sp ? sp_ : rule.cfa_from == From::fp ? fp_ : bx_, rule.cfa);
     if (rule.cfa_is_there) {
         const std::uintptr_t at = cfa;
         if (!can_read(at)) return false;
@@ -109,7 +118,32 @@ bool SampledWalk::find_caller() {
         fp_at_ = fp_at;
     }
     caller_sp_ = cfa;
+    caller_knows_bx_ = false;
+    if (knows_bx_) [[unlikely]]
+        find_caller_bx(cfa);
     return true;
+}
+
+/// Finds what rbx holds at this frame: by a walk of its own from the innermost one on, which follows it.
+bool SampledWalk::find_bx() {
+    if (knows_bx_ || is_search_) return knows_bx_;
+    SampledWalk search(rules_, generation_, bounds_, innermost_, true);
+    while (search.where_ == Where::frame && search.steps_ < steps_) search.step();
+    if (search.where_ != Where::frame || search.sp_ != sp_) return false;
+    bx_ = search.bx_;
+    knows_bx_ = search.knows_bx_;
+    return knows_bx_;
+}
+
+void SampledWalk::find_caller_bx(std::uintptr_t cfa) {
+    const base::FrameRule& rule = code_.rule;
+    caller_bx_ = bx_;
+    caller_knows_bx_ = rule.bx_from != From::unknown;
+    if (rule.bx_from == From::kept || !caller_knows_bx_) return;
+    const std::uintptr_t base = rule.bx_from == From::cfa ? cfa : rule.bx_from == From::sp ? sp_ : fp_;
+    const std::uintptr_t at = plus(base, rule.bx);
+    caller_knows_bx_ = can_read(at);
+    if (caller_knows_bx_) caller_bx_ = word_at(at);
 }
 
 void SampledWalk::step() {
@@ -126,6 +160,8 @@ void SampledWalk::step() {
     pc_ = caller_pc_;
     sp_ = caller_sp_;
     fp_ = caller_fp_;
+    bx_ = caller_bx_;
+    knows_bx_ = caller_knows_bx_;
     look();
 }
 

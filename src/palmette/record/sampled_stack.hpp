@@ -61,7 +61,9 @@ StackBounds own_stack_bounds();
 /// A thread's registers where it was interrupted.
 struct Registers {
     std::uintptr_t pc = 0, sp = 0, fp = 0;
-    bool is_exact = true;  ///< else it is in a call that returns to `pc`
+    bool is_exact = true;   ///< else it is in a call that returns to `pc`
+    bool knows_bx = false;  ///< what rbx holds; not of a frame further out
+    std::uintptr_t bx = 0;
 };
 
 /// One walk, from the innermost frame outwards.
@@ -70,7 +72,8 @@ class SampledWalk {
     /// How far it has come: `complete` at the thread's start, `lost` where nobody knows the caller.
     enum class Where : std::uint8_t { frame, complete, lost };
 
-    SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers);
+    SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers)
+        : SampledWalk(rules, generation, bounds, registers, false) {}
 
     Where where() const { return where_; }
     /// The frame that it stands at. Where the caller isn't known it is the last one.
@@ -83,7 +86,8 @@ class SampledWalk {
     bool reads(std::uintptr_t& ra_at, std::uintptr_t& fp_at) const {
         ra_at = ra_at_;
         fp_at = fp_at_;
-        return !code_.rule.cfa_is_there && is_own(ra_at_) && is_own(fp_at_);
+        return !code_.rule.cfa_is_there && code_.rule.cfa_from != base::FrameRule::From::bx && is_own(ra_at_) &&
+               is_own(fp_at_);
     }
     /// Whether all between the innermost stack pointer and the stack's beginning is the thread's own, and can be read.
     bool is_on_own_stack() const { return innermost_sp_ >= own_from_ && innermost_sp_ < bounds_.high; }
@@ -95,25 +99,32 @@ class SampledWalk {
   private:
     static constexpr std::size_t most_steps = 4096;
 
+    SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers,
+                bool is_search);
     void look();
     bool can_read(std::uintptr_t address);
     bool is_own(std::uintptr_t address) const {
         return address == 0 || (address >= innermost_sp_ && address >= own_from_ && address < bounds_.high);
     }
     bool find_caller();
+    bool find_bx();
+    void find_caller_bx(std::uintptr_t cfa);
 
     CodeRules& rules_;
     std::uint32_t generation_;
     StackBounds& bounds_;
-    std::uintptr_t pc_, sp_, fp_, innermost_sp_;
+    Registers innermost_;
+    std::uintptr_t pc_, sp_, fp_, bx_ = 0, innermost_sp_;
     std::uintptr_t ra_at_ = 0, fp_at_ = 0;
     std::uintptr_t readable_page_ = 0;  ///< of another stack
     std::uintptr_t own_from_ = 0;       ///< of the thread's own stack, what may be read
-    std::uintptr_t caller_pc_ = 0, caller_sp_ = 0, caller_fp_ = 0;
+    std::uintptr_t caller_pc_ = 0, caller_sp_ = 0, caller_fp_ = 0, caller_bx_ = 0;
     CodeRule code_;
     Where where_ = Where::frame;
     std::size_t steps_ = 0;
     bool is_exact_;  ///< the address is an interrupted one
+    /// Few rules go by rbx: it is followed from where the first of them was met, to which it is searched for.
+    bool knows_bx_ = false, caller_knows_bx_ = false, is_search_ = false;
 };
 
 }  // namespace palmette::record

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "palmette/record/node_file.hpp"
 
@@ -16,6 +17,7 @@ const SamplingWish& sampling_wish() {
         const double value = std::strtod(text.c_str(), &end);
         if (!(value > 0)) return out;
         constexpr double least_hertz = 1, most_hertz = 10'000, most_percent = 50;
+        out.by_events = std::string_view(end) == ":events";
         if (*end == '%')
             out.budget = std::min(value, most_percent) / 100;
         else
@@ -75,6 +77,7 @@ void after_unload() {}
 #include "palmette/record/last_stack.hpp"
 #include "palmette/record/python_frames.hpp"
 #include "palmette/record/recorder.hpp"
+#include "palmette/record/sample_clock.hpp"
 #include "palmette/record/sample_signal.hpp"
 #include "palmette/record/sampled_stack.hpp"
 
@@ -90,11 +93,9 @@ struct SampledState {
     pthread_t thread{};
     pid_t thread_id = 0;
     StackBounds bounds;
-    bool has_timer = false;
-    int timer = 0;  ///< the kernel's number of it
+    SampleClock clock;
     trace::SampledThread* entry = nullptr;
     std::uint32_t number = 0;
-    std::uint64_t period_ns = 0;
     std::uint64_t taken = 0, taken_ticks = 0;  ///< since the rate was adapted
     SampledFrames frames, frames_of_call;      ///< `frames`: where `last` doesn't do
     LastStack last;
@@ -116,7 +117,7 @@ class Sampler {
     void leave(SampledState& state);
     void take_signal(int signal);
     std::uint32_t path_of_call(PathTable& paths, std::uint32_t native, const void* return_address, const void* frame);
-    void sample(const ucontext_t& context, int more_periods);
+    void sample(const ucontext_t& context, const siginfo_t& signal);
     CodeRules& rules() { return rules_; }
     static constinit std::atomic<Sampler*> started;
 
@@ -130,13 +131,12 @@ class Sampler {
         started.store(nullptr, std::memory_order_release);
         is_child_ = true;
         is_on_.store(false, std::memory_order_seq_cst);
-        for (SampledState* const state : threads_) state->has_timer = false;
+        for (SampledState* const state : threads_) state->clock.forget();
         sampled = nullptr;
         mutex_.unlock();
     }
-    void give_timer(SampledState& state);
-    static void take_timer(SampledState& state);
-    static void set_timer(const SampledState& state);
+    int choose_clock();
+    void give_clock(SampledState& state);
     void give_entry(SampledState& state) const;
     void measure_signal();
     void adapt(SampledState& state) const;
@@ -157,14 +157,18 @@ class Sampler {
     Contexts contexts_;
     PythonFrames python_;
     std::uint64_t period_ns_ = 0;
+    trace::SampledBy by_ = trace::SampledBy::thread_cpu_timer;
 };
 constinit std::atomic<Sampler*> Sampler::started{nullptr};
+constinit std::atomic<bool> measures_signal{false};
 
-void on_signal(int, siginfo_t* info, void* context) {
+void on_signal(int signal, siginfo_t* info, void* context) {
     const int kept = errno;
     Sampler* const sampler = Sampler::started.load(std::memory_order_acquire);
-    if (sampler && sampled && info->si_code == SI_TIMER)
-        sampler->sample(*static_cast<const ucontext_t*>(context), info->si_overrun);
+    if (sampler && sampled && sampled->clock.is_from(*info))
+        sampler->sample(*static_cast<const ucontext_t*>(context), *info);
+    else if (signal == SIGTRAP && !SampleClock::may_be_from_one(*info) && !measures_signal.load())
+        act_as_unhandled(signal);
     errno = kept;
 }
 
@@ -180,7 +184,7 @@ void Sampler::start(trace::SectionHeader& section) {
 #endif
     if (!base::know_how_modules_are_found())
         return refuse("this C library is older than glibc 2.35 and can't find modules in a signal handler");
-    const int signal = claim_signal(&on_signal);
+    const int signal = choose_clock();
     if (signal == 0) return refuse("the program uses all real-time signals");
     section_ = &section;
     header_ = &section.sampling;
@@ -200,23 +204,39 @@ void Sampler::start(trace::SectionHeader& section) {
     is_on_.store(true, std::memory_order_seq_cst);
     bool is_any = false;
     for (SampledState* const state : threads_) {
-        give_timer(*state);
-        is_any = is_any || state->has_timer;
+        give_clock(*state);
+        is_any = is_any || state->clock.is_on();
     }
     if (!is_any) return refuse("the kernel gives no timers on threads' CPU clocks");
-    header_->by.store(trace::SampledBy::thread_cpu_timer, std::memory_order_release);
+    header_->by.store(by_, std::memory_order_release);
     calls_have_python.store(python_.is_known());
+}
+
+/// Chooses by what threads are interrupted, and returns the signal; 0: there is none.
+int Sampler::choose_clock() {
+    if (!sampling_wish().by_events) return claim_signal(&on_signal);
+    if (may_use_events() && claim_trap(&on_signal)) {
+        by_ = trace::SampledBy::thread_event;
+        return SIGTRAP;
+    }
+    if (speaks_for_node())
+        std::fprintf(stderr,
+                     "palmette: --sample: the kernel's events aren't allowed (perf_event_paranoid above 1, a debugger, or "
+                     "the program handles SIGTRAP); timers take %.0f samples a second of a thread at most\n",
+                     most_timer_hertz());
+    return claim_signal(&on_signal);
 }
 
 void Sampler::stop() {
     is_on_.store(false, std::memory_order_seq_cst);
     const std::lock_guard lock(mutex_);
-    for (SampledState* const state : threads_) take_timer(*state);
+    for (SampledState* const state : threads_) state->clock.end();
 }
 
 /// Finds what a signal takes whose handler does nothing.
 void Sampler::measure_signal() {
     constexpr int signals = 32;
+    measures_signal.store(true);
     std::uint64_t least = UINT64_MAX;
     const auto signal = static_cast<int>(header_->signal.load());
     for (int i = 0; i < signals; ++i) {
@@ -224,6 +244,7 @@ void Sampler::measure_signal() {
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
         least = std::min(least, now() - begin);
     }
+    measures_signal.store(false);
     header_->signal_ticks.store(least);
 }
 
@@ -238,12 +259,12 @@ void Sampler::join() {
     const std::lock_guard lock(mutex_);
     sampled = state;
     threads_.push_back(state);
-    if (is_on_.load()) give_timer(*state);
+    if (is_on_.load()) give_clock(*state);
 }
 
 void Sampler::leave(SampledState& state) {
     const std::lock_guard lock(mutex_);
-    take_timer(state);
+    state.clock.end();
     sampled = nullptr;  // a signal that is under way finds nothing
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state.entry && !is_child_) state.entry->ended.store(1);
@@ -262,40 +283,13 @@ void Sampler::give_entry(SampledState& state) const {
     if (index == count) table.count.store(index + 1, std::memory_order_release);
 }
 
-void Sampler::give_timer(SampledState& state) {
+void Sampler::give_clock(SampledState& state) {
     if (!state.entry) give_entry(state);
-    clockid_t clock = 0;
-    if (pthread_getcpuclockid(state.thread, &clock) != 0) return;
-    sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = static_cast<int>(header_->signal.load());
-    event._sigev_un._tid = state.thread_id;
-    // The C library's own timers have numbers of their own, and aren't to be set in handlers.
-    if (syscall(SYS_timer_create, clock, &event, &state.timer) != 0) return;
-    state.has_timer = true;
-    state.period_ns = period_ns_;
-    set_timer(state);
-}
-
-void Sampler::set_timer(const SampledState& state) {
-    const auto as_time = [](std::uint64_t ns) {
-        timespec out{};
-        out.tv_sec = static_cast<time_t>(ns / second_ns);
-        out.tv_nsec = static_cast<long>(ns % second_ns);
-        return out;
-    };
-    // At any time of the first period: threads that live for less than one are met as often as they should be.
-    const std::uint64_t random = (now() ^ static_cast<std::uint64_t>(state.thread_id) << 32U) * 0x9E3779B97F4A7C15ULL;
-    itimerspec times{};
-    times.it_interval = as_time(state.period_ns);
-    times.it_value = as_time(1 + (random >> 20U) % state.period_ns);
-    syscall(SYS_timer_settime, state.timer, 0, &times, nullptr);
-}
-
-void Sampler::take_timer(SampledState& state) {
-    if (!state.has_timer) return;
-    state.has_timer = false;
-    syscall(SYS_timer_delete, state.timer);
+    const auto signal = static_cast<int>(header_->signal.load());
+    // Events take a file each, and a program may have no more of them.
+    if (state.clock.begin(by_, state.thread, state.thread_id, signal, period_ns_)) return;
+    if (by_ != trace::SampledBy::thread_cpu_timer)
+        state.clock.begin(trace::SampledBy::thread_cpu_timer, state.thread, state.thread_id, signal, period_ns_);
 }
 
 void Sampler::take_signal(int signal) {
@@ -303,13 +297,15 @@ void Sampler::take_signal(int signal) {
     if (!is_on_.load()) return;
     if (signal == 0) {
         is_on_.store(false);
-        for (SampledState* const state : threads_) take_timer(*state);
+        for (SampledState* const state : threads_) state->clock.end();
         return;
     }
     header_->signal.store(static_cast<std::uint32_t>(signal));
+    by_ = trace::SampledBy::thread_cpu_timer;
+    header_->by.store(by_, std::memory_order_release);
     for (SampledState* const state : threads_) {
-        take_timer(*state);
-        give_timer(*state);
+        state->clock.end();
+        give_clock(*state);
     }
 }
 
@@ -328,22 +324,25 @@ void Sampler::adapt(SampledState& state) const {
                                     least_adapted_hertz, most_adapted_hertz);
     const auto period = static_cast<std::uint64_t>(static_cast<double>(second_ns) / hertz);
     // Not for a few per cent.
-    if (period > state.period_ns - state.period_ns / 8 && period < state.period_ns + state.period_ns / 8) return;
-    state.period_ns = period;
+    const std::uint64_t before = state.clock.period_ns();
+    if (period > before - before / 8 && period < before + before / 8) return;
     header_->period_ns.store(period, std::memory_order_relaxed);
-    set_timer(state);
+    state.clock.set_period(period);
 }
 
-void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]] int more_periods) {
+void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]] const siginfo_t& signal) {
 #if defined(__x86_64__)
     SampledState& state = *sampled;
     const std::uint64_t begin = now();
-    // The clock itself takes 2 us to be read; the timer knows how often it has ticked.
-    const std::uint64_t spent_ns = state.period_ns * (1 + static_cast<std::uint64_t>(std::max(more_periods, 0)));
+    const std::uint64_t spent_ns = state.clock.take_spent_ns(signal);
     if (!is_on_.load(std::memory_order_relaxed) || !active.load(std::memory_order_relaxed)) return;
     const auto& words = context.uc_mcontext.gregs;
-    const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]), static_cast<std::uintptr_t>(words[REG_RSP]),
-                              static_cast<std::uintptr_t>(words[REG_RBP])};
+    const Registers registers{static_cast<std::uintptr_t>(words[REG_RIP]),
+                              static_cast<std::uintptr_t>(words[REG_RSP]),
+                              static_cast<std::uintptr_t>(words[REG_RBP]),
+                              true,
+                              true,
+                              static_cast<std::uintptr_t>(words[REG_RBX])};
     const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
     const LastStack::Found found = find(state, generation, registers);
     if (found.is_lost) header_->incomplete.fetch_add(1, std::memory_order_relaxed);

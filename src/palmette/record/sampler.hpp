@@ -13,8 +13,9 @@ namespace palmette::record {
 
 /// What PALMETTE_SAMPLE asks for; none of both: no samples.
 struct SamplingWish {
-    double hertz = 0;   ///< samples of a thread a second of its CPU time
-    double budget = 0;  ///< or which share of it they may take
+    double hertz = 0;        ///< samples of a thread a second of its CPU time
+    double budget = 0;       ///< or which share of it they may take
+    bool by_events = false;  ///< by the kernel's events, where they are allowed
     explicit operator bool() const { return hertz > 0 || budget > 0; }
 };
 /// What PALMETTE_SAMPLE asks for, read once.

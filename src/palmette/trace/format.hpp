@@ -67,8 +67,9 @@ struct Life {
 
 /// By what threads are interrupted for samples.
 enum class SampledBy : std::uint32_t {
-    nothing,          ///< no samples
-    thread_cpu_timer  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
+    nothing,           ///< no samples
+    thread_cpu_timer,  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
+    thread_event       ///< perf_event_open's clock of each thread, at rates above the kernel's ticks
 };
 
 /// What a section says of its samples (palmette run --sample): how they are taken, and what is missing in them.

@@ -41,7 +41,7 @@ void read_sampling(const SectionReader& section, ProcessInfo& out) {
     const SamplingHeader& from = section.header().sampling;
     SamplingInfo& to = out.sampling;
     to.by = from.by.load(std::memory_order_acquire);
-    if (to.by > SampledBy::thread_cpu_timer) fail(section.where(), ": samples of an unknown kind; the file is damaged");
+    if (to.by > SampledBy::thread_event) fail(section.where(), ": samples of an unknown kind; the file is damaged");
     to.signal = from.signal.load();
     to.period_s = static_cast<double>(from.period_ns.load()) * 1e-9;
     to.samples = from.samples.load(std::memory_order_acquire);

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.mpi
 PROGRAMS = ROOT / "tests" / "python" / "mpi" / "programs"
 SOURCE = PROGRAMS / "sampled.c"
 HERTZ = 1000
-"""More than the kernel's own ticks: the timer counts those that come together."""
+"""More than the kernel's own ticks: a timer counts those that come together, and its events keep the rate."""
+BY_EVENTS = f"{HERTZ}:events"
 PLUGIN = """#include <time.h>
 static double now(void) {
     struct timespec t;
@@ -44,6 +45,32 @@ __attribute__((noinline)) double NAME(double s) {
 }
 double plugged_in(double s) {
     const double x = NAME(s);
+    __asm__ volatile("" ::: "memory");
+    return x;
+}
+"""
+
+LAZY = """#include <time.h>
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+__attribute__((noinline)) double of_resolver(double s) {
+    volatile double x = 1;
+    const double end = now() + s;
+    while (now() < end)
+        for (int i = 0; i < 20000; ++i) x = x * 1.0000001;
+    return x;
+}
+static double resolved(double s) { return s; }
+static void *resolve(void) { return of_resolver(0.5) > 0 ? (void *)resolved : 0; }
+double lazily(double s) __attribute__((ifunc("resolve")));
+"""
+"""Whose function is chosen by code that the loader's resolver calls, at the first call."""
+CALLS_LAZILY = """double lazily(double);
+double plugged_in(double s) {
+    const double x = lazily(s);
     __asm__ volatile("" ::: "memory");
     return x;
 }
@@ -161,9 +188,10 @@ def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Samp
     print(f"complete stacks: {share:.1%}; a sample: {sampling.seconds / sampling.samples * 1e6:.1f} us")
 
 
+@pytest.mark.parametrize("rate", [f"{HERTZ}", BY_EVENTS])
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])
-def test_nothing_that_waits_is_interrupted(sampled: Sampled, seconds: int) -> None:
-    assert sampled.run("waits", seconds).split() == ["interrupted", "0"]
+def test_nothing_that_waits_is_interrupted(sampled: Sampled, seconds: int, rate: str) -> None:
+    assert sampled.run("waits", seconds, rate=rate).split() == ["interrupted", "0"]
     assert sampled.process().sampling.samples > 0
 
 
@@ -211,6 +239,40 @@ def test_signals_that_the_program_takes_are_its_own(sampled: Sampled) -> None:
     assert seconds_in(stacks_of(process), "half") > 0.5
 
 
+def events_are_used(sampled: Sampled) -> bool:
+    """Whether the kernel gives this user events."""
+    sampled.run("shares", 0.1, rate=BY_EVENTS)
+    by = sampled.process().sampling.by
+    shutil.rmtree(sampled.recording)
+    return by == _core.SampledBy.thread_event
+
+
+def test_rates_above_the_kernels_ticks_are_kept_where_events_are_allowed(sampled: Sampled) -> None:
+    if not events_are_used(sampled):
+        pytest.skip("the kernel's events aren't allowed")
+    sampled.run("shares", 1, rate=BY_EVENTS)
+    process = sampled.process()
+    assert process.sampling.signal == signal.SIGTRAP
+    assert process.sampling.samples == pytest.approx(HERTZ, rel=0.3), "of a second of CPU time"
+    (main,) = [thread for thread in process.sampling.threads if thread.calls_as]
+    assert main.cpu_s == pytest.approx(1, rel=0.15), "what passes between two signals is counted"
+
+
+def test_samples_move_to_timers_when_the_program_takes_the_signal_of_events(sampled: Sampled) -> None:
+    if not events_are_used(sampled):
+        pytest.skip("the kernel's events aren't allowed")
+    assert sampled.run("traps", 1, rate=BY_EVENTS).split() == ["free", "1", "got", "3"]
+    process = sampled.process()
+    assert process.sampling.by == _core.SampledBy.thread_cpu_timer
+    assert process.sampling.signal > signal.SIGTRAP
+    assert seconds_in(stacks_of(process), "half") == pytest.approx(0.5, rel=0.3), "which began after that"
+
+
+def test_a_trap_that_nobody_handles_ends_the_program(sampled: Sampled) -> None:
+    ran = sampled.mpi.run(1, sampled.program, "trap", 0.1, settings=sampled.settings(BY_EVENTS))
+    assert ran.status != 0 and "went on" not in ran.text
+
+
 def test_a_plugin_at_the_place_of_another_one_is_not_taken_for_it(sampled: Sampled, cc: str) -> None:
     source = sampled.folder / "plugin.c"
     source.write_text(PLUGIN, encoding="utf-8")
@@ -224,6 +286,22 @@ def test_a_plugin_at_the_place_of_another_one_is_not_taken_for_it(sampled: Sampl
         assert seconds_in(stacks, name) == pytest.approx(0.5, rel=0.4), out
     for names in stacks:
         assert "<lost>" not in names or "plugged_in" not in names
+
+
+def test_stacks_lead_through_the_loaders_resolver(sampled: Sampled, cc: str) -> None:
+    for name, text in (("lazy", LAZY), ("caller", CALLS_LAZILY)):
+        (sampled.folder / f"{name}.c").write_text(text, encoding="utf-8")
+    flags = [cc, "-O2", "-g", "-shared", "-fPIC", "-fno-optimize-sibling-calls"]
+    lazy, caller = sampled.folder / "liblazy.so", sampled.folder / "caller.so"
+    run(*flags, sampled.folder / "lazy.c", "-o", lazy)
+    run(*flags, "-Wl,-z,lazy", sampled.folder / "caller.c", "-o", caller, lazy, f"-Wl,-rpath,{sampled.folder}")
+    sampled.run("lazy", 0.1, caller)
+    stacks = stacks_of(sampled.process())
+    inside = [names for names in stacks if "of_resolver" in names]
+    assert seconds_in(stacks, "of_resolver") == pytest.approx(0.5, rel=0.4)
+    for names in inside:
+        assert "<lost>" not in names and "main" in names, names
+        assert "plugged_in" in names[names.index("resolve") + 1 :], names
 
 
 def test_samples_of_a_killed_process_are_there(sampled: Sampled) -> None:
@@ -343,19 +421,22 @@ main()
 """
 
 
-def interpreters() -> list[Path]:
-    """Return a CPython of each version that is there, this one first."""
-    found = {sys.version_info[:2]: Path(sys.executable)}
+def interpreters() -> dict[str, Path]:
+    """Return a CPython of each version that is there, by name, this one first."""
+    found = {"3." + str(sys.version_info.minor): Path(sys.executable)}
     for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")):
-        major, minor = path.parents[1].name.split(".")[:2]
-        if (3, 10) <= (int(major), int(minor)) < (3, 14):
-            found.setdefault((int(major), int(minor)), path)
-    return list(found.values())
+        minor = int(path.parents[1].name.split(".")[1])
+        if minor >= 10:
+            found.setdefault(f"3.{minor}{'t' if path.parents[1].name.endswith('t') else ''}", path)
+    for name in (f"3.{minor}{kind}" for minor in range(10, 16) for kind in ("", "t")):
+        if there := shutil.which(f"python{name}"):
+            found.setdefault(name, Path(there))
+    return found
 
 
 def cases() -> list[Any]:
     """Return interpreters and how many samples to take: some of each, 100,000 where there is time."""
-    pythons = {path.parents[1].name: path for path in interpreters()}
+    pythons = interpreters()
     few = [pytest.param(path, 10_000, id=name) for name, path in pythons.items()]
     many = [pytest.param(path, 100_000, id=f"{name}-many", marks=pytest.mark.long) for name, path in pythons.items()]
     return few + many
@@ -423,3 +504,30 @@ def test_python_frames_have_no_wrong_parent(
     assert [one for one in modules if one[0].startswith("python:")][:2] == expected
     (row,) = [row for row in sums_of(read_job(folder)).rows if row.function == "MPI_Barrier"]
     assert str(row.place) == f"tree.py:{meets}"
+
+
+INTERPRETER = """const char *Py_GetVersion(void) { return VERSION; }
+static long state[512];
+void *PyGILState_GetThisThreadState(void) { return state; }
+int Py_IsFinalizing(void) { return 0; }
+long PyCode_Type[64];
+"""
+"""What an interpreter is known by; its thread's state holds nothing that fits."""
+
+
+@pytest.mark.parametrize("version", ["3.99.0 (main)", "3.15.2 free-threading build (main)", "3.12.1 (main)"])
+def test_an_interpreter_whose_layout_is_not_known_is_refused(sampled: Sampled, cc: str, version: str) -> None:
+    source, library = sampled.folder / "interpreter.c", sampled.folder / "interpreter.so"
+    source.write_text(INTERPRETER, encoding="utf-8")
+    run(cc, "-shared", "-fPIC", f'-DVERSION="{version}"', source, "-o", library)
+    program = sampled.folder / "with_interpreter"
+    prefix = sampled.mpi.installation.prefix
+    link = [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", "-lmpi", f"-Wl,-rpath,{prefix / 'lib'}"]
+    flags = ["-Wl,--no-as-needed", library, f"-Wl,-rpath,{sampled.folder}", *link, "-ldl", "-lpthread"]
+    run(cc, "-O2", "-g", SOURCE, "-o", program, *flags)
+    ran = sampled.mpi.run(1, program, "shares", 0.3, settings=sampled.settings(f"{HERTZ}"))
+    assert ran.status == 0, ran.text
+    assert f"the frames of this Python ({version[:24]}) aren't known" in ran.text
+    process = sampled.process()
+    assert process.sampling.python_is_refused and process.sampling.samples > 0
+    assert process.sampling.unmerged == 0

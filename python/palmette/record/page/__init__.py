@@ -30,7 +30,8 @@ Times named `_s` are seconds; None stands for what isn't known, and a part that 
                       [f32] (bins values: what it carries, where its rate is known)
     by_rank           rank, computing_s, off_processor_s, waiting_s, in_calls_s, bytes, on_critical_path_s: what isn't
                       known is None
-    sampled           None or samples, rate_hz, complete (share of stacks), lost, computing_s, in_mpi_s
+    sampled           None or samples, rate_hz (asked for), taken_hz, by (timers or events), complete (share of
+                      stacks), lost, computing_s, in_mpi_s
         lines         function, place, file, line, cpu_s, share, least_s, least_rank, most_s, most_rank; heaviest first
         functions     function, file, kind, cpu_s (with callees), own_s
         tree          depth, function, file, lines, kind, cpu_s, own_s, mean_s, deviation_s, least_s, least_rank,

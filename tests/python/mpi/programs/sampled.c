@@ -160,6 +160,28 @@ static void plugins(const char *first, const char *second, double seconds) {
     printf("same %d\n", bases[0] == bases[1]);
 }
 
+static volatile sig_atomic_t trapped;
+static void on_trap(int number) { trapped += number == SIGTRAP; }
+/* A debugger's signal that the program takes for itself. */
+static void traps(double seconds) {
+    struct sigaction mine, before;
+    memset(&mine, 0, sizeof mine);
+    mine.sa_handler = on_trap;
+    quarter(seconds / 2);
+    sigaction(SIGTRAP, &mine, &before);
+    printf("free %d ", before.sa_handler == SIG_DFL);
+    for (int i = 0; i < 3; ++i) raise(SIGTRAP);
+    half(seconds / 2);
+    printf("got %d\n", (int)trapped);
+}
+
+/* Whose functions are looked up at their first calls. */
+__attribute__((noinline)) static void lazy(const char *name, double seconds) {
+    void *handle = dlopen(name, RTLD_LAZY);
+    double (*work)(double) = (double (*)(double))dlsym(handle, "plugged_in");
+    work(seconds);
+}
+
 int main(int count, char **words) {
     MPI_Init(&count, &words);
     const char *mode = words[1];
@@ -172,6 +194,12 @@ int main(int count, char **words) {
     if (!strcmp(mode, "stacks")) stacks(seconds);
     if (!strcmp(mode, "signals")) signals(seconds);
     if (!strcmp(mode, "plugins")) plugins(words[3], words[4], seconds);
+    if (!strcmp(mode, "traps")) traps(seconds);
+    if (!strcmp(mode, "trap")) {
+        raise(SIGTRAP);
+        printf("went on\n");
+    }
+    if (!strcmp(mode, "lazy")) lazy(words[3], seconds);
     if (!strcmp(mode, "hangs"))
         for (;;) half(seconds);
     MPI_Finalize();
