@@ -208,7 +208,7 @@ def test_threads_have_their_own_tree_and_formulas_are_metrics(trace: Trace, plan
     assert sum(sums) == pytest.approx(planted_s, rel=0.05)
     contexts = trace.contexts
     assert contexts is not None
-    node = next(at for at, site in enumerate(contexts.site_of_node) if contexts.sites[site].function == "legacy_filter")
+    node = next(at for at, site in enumerate(contexts.site_of_node) if site.function == "legacy_filter")
     # One of two ranks has all of it.
     assert contexts.derived("most_s / mean_s")[node] == pytest.approx(RANKS)
     assert contexts.derived("100 * most_s / cpu_s")[node] == pytest.approx(100)
