@@ -253,7 +253,9 @@ class _Worker:
 
     def begins(self, module: int) -> None:
         """Learn that another module is being read."""
-        self._module, self._is_told, self.answered = module, False, 0
+        # What is told of the first one may come before it begins.
+        self._is_told = self._is_told and module == self._module
+        self._module, self.answered = module, 0
         self._module_begun = time.monotonic()
 
     def answers(self) -> Iterator[dict[str, Any]]:

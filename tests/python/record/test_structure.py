@@ -62,14 +62,14 @@ def instructions(program: Path) -> Iterator[int]:
         elf = ELFFile(file)
         text = elf.get_section_by_name(".text")
         begin, data = text["sh_addr"], text.data()
+        symbols = list(elf.get_section_by_name(".symtab").iter_symbols())
+        is_rust = any("7planted4main" in one.name for one in symbols)
         parts = {
             (one["st_value"], data[one["st_value"] - begin :][: one["st_size"]])
-            for one in elf.get_section_by_name(".symtab").iter_symbols()
-            if one["st_info"]["type"] == "STT_FUNC"
-            and one["st_size"]
-            and begin <= one["st_value"] < begin + len(data)
-            and ("7planted" in one.name or not elf.get_section_by_name(".symtab").get_symbol_by_name("rust_panic"))
-        }
+            for one in symbols
+            if one["st_info"]["type"] == "STT_FUNC" and one["st_size"] and begin <= one["st_value"] < begin + len(data)
+            and (not is_rust or "7planted" in one.name)
+        }  # fmt: skip
         disassembler = Disassembler(elf["e_machine"], is_little_endian=elf.little_endian)
     yield from (one.address for one in disassembler.read([Code(tuple(sorted(parts)))])[0])
 

@@ -360,7 +360,7 @@ def test_the_tree_of_contexts_opens_turns_and_shows_source_and_ranks(chromium: B
     assert chosen == "smooth(double*, int)" == text_of(chromium, "#sampled-ranks")
     here = "[...document.querySelectorAll('#sampled-source .here')].map(one => one.cells[1].textContent)"
     assert chromium.value(here) == ["3", "4"]
-    assert "changed after the run" in text_of(chromium, "#sampled-source .alarm")
+    assert "changed after the run" in text_of(chromium, "#sampled-source .changed")
     assert chromium.value("document.querySelectorAll('#sampled-histogram rect').length") == 16
     chromium.value("document.querySelector('#sampled-table .chosen button').focus()")
     for name in ("ArrowUp", "ArrowLeft"):

@@ -25,10 +25,11 @@ class Sampled {
       return own === null ? null : { values, at: own };
     };
     const ofFunction = of(functions);
-    const byName = new Map(page.sampled.functions.map((one, at) => [`${one.function}\n${one.file}`, ofFunction(one, at)]));
+    const name = (row) => `${row.function}\n${row.file}`;
+    const byName = new Map(page.sampled.functions.map((one, at) => [name(one), ofFunction(one, at)]));
     this.views = {
       down: this.rows(page.sampled.tree, of(tree)),
-      up: this.rows(page.sampled.callers, (row) => (row.depth ? null : (byName.get(`${row.function}\n${row.file}`) ?? null))),
+      up: this.rows(page.sampled.callers, (row) => (row.depth ? null : (byName.get(name(row)) ?? null))),
       flat: this.rows(page.sampled.functions, ofFunction),
     };
     this.view = "down";
@@ -105,7 +106,8 @@ class Sampled {
     }
     this.shown = this.shown.slice(0, 400);
     this.body.replaceChildren(...this.shown.map((row) => this.line(row, words.length > 0)));
-    if (!this.shown.length) this.body.append(make("tr", {}, make("td", { colspan: 10, class: "none" }, "nothing matches")));
+    const none = make("tr", {}, make("td", { colspan: 10, class: "none" }, "nothing matches"));
+    if (!this.shown.length) this.body.append(none);
     this.paint();
   }
 
@@ -191,7 +193,8 @@ class Sampled {
     const counts = [...values.histogram.subarray(at * bins, (at + 1) * bins)];
     const most = Math.max(...counts);
     const [width, height] = [380, 96];
-    const drawing = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "ranks by their time" });
+    const label = "ranks by their time";
+    const drawing = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
     counts.forEach((number, bin) => {
       const tall = (number / most) * (height - 34);
       const box = { x: bin * (width / bins) + 1, y: height - 18 - tall, width: width / bins - 2, height: tall };
@@ -222,7 +225,8 @@ class Sampled {
     const wanted = new Set(lines);
     const most = Math.max(...pieces.flatMap((one) => Object.values(one.seconds)), 1e-12);
     const parts = [make("p", { class: "status" }, pieces[0].file)];
-    if (pieces[0].is_newer) parts.push(make("p", { class: "alarm" }, "It was changed after the run: lines may be others."));
+    const changed = "It was changed after the run: lines may be others.";
+    if (pieces[0].is_newer) parts.push(make("p", { class: "status changed" }, changed));
     for (const piece of pieces) {
       const rows = piece.lines.map((text, i) => {
         const number = piece.first + i;
