@@ -221,9 +221,9 @@ def _without_sources(document: Document) -> Document:
 
 
 _REDUCTIONS: tuple[tuple[str, Callable[[Document], Document]], ...] = (
-    ("sources", _if_there("viewed", _without_sources)),
     ("messages in the timeline", _if_there("timeline", _without_messages)),
     ("the critical path", _if_there("timeline", _without_critical_path)),
+    ("sources", _if_there("viewed", _without_sources)),
     ("the links' bytes over time", _if_there("links", _without_time_of_links)),
     ("single calls in the timeline", _if_there("timeline", _without_calls)),
     ("the timeline's finest bins", _if_there("timeline", _with_coarser_bins)),
