@@ -88,8 +88,8 @@ class Sampled {
       ["own", "", "without what it calls"],
       ["mean", "", "of a rank"],
       ["deviation", "", "over ranks"],
-      ["most", "", ""],
-      ["least", "", ""],
+      ["most (rank)", "", ""],
+      ["least (rank)", "", ""],
     ];
     const cells = columns.map(([name, side, title]) => make("th", { scope: "col", class: side, title }, name));
     return make("thead", {}, make("tr", {}, ...cells));
