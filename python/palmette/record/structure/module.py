@@ -17,7 +17,7 @@ from palmette.record.structure.pyelf import Pyelf
 from palmette.record.structure.scopes import DebugInformation, Line, Scope
 from palmette.record.structure.symbol_table import SymbolTable
 
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 1 << 20
 """Of code that is disassembled at a time: its text is some 20 times as long."""
 MANGLED = ("_Z", "_R")
 """Begin linkers' names of C++ and Rust."""
