@@ -215,6 +215,23 @@ def test_threads_have_their_own_tree_and_formulas_are_metrics(trace: Trace, plan
     assert contexts.derived("100 * most_s / cpu_s")[node] == pytest.approx(100)
 
 
+def test_a_page_has_the_tree_each_rank_and_the_source(
+    trace: Trace, palmette: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = palmette("report", trace.job.folder, trace.job.folder, "-o", tmp_path / "both.html")
+    assert made.status == 0 and str(tmp_path / "both.html") in made.out, made.err
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    found = json.loads(page.split('id="document">')[1].split("</script>")[0])
+    assert found["viewed"]["columns"] == [f"rank {rank}" for rank in range(RANKS)]
+    tree = found["sampled"]["tree"]
+    assert any(row["kind"] == "loop" for row in tree)
+    # The same recording twice.
+    assert all(row["before_s"] == pytest.approx(row["cpu_s"]) for row in tree) and tree[0]["index"] == 0
+    text = [line for one in found["viewed"]["sources"] for line in one["lines"] if one["file"].endswith("culprits.c")]
+    assert any("/* line */" in line for line in text)
+    assert not any(one["is_newer"] for one in found["viewed"]["sources"])
+
+
 def test_two_recordings_are_compared(trace: Trace, palmette: Callable[..., Any]) -> None:
     folder = trace.job.folder
     same = palmette("report", folder, folder)
