@@ -38,7 +38,9 @@ from palmette.record.reading import RecordError, read_job
 from palmette.record.remedies import remedies_of, with_remedies
 from palmette.record.sampled import contexts_of
 from palmette.record.sent import matrix_of
+from palmette.record.side_by_side import side_by_side
 from palmette.record.view import PARTS, document, links_of
+from palmette.record.viewed import viewed
 from palmette.record.what_if import Expected, Wanted, auto_placement, with_changes, with_costs
 from palmette.run.choices import KEPT_TOPOLOGY
 
@@ -277,9 +279,15 @@ class Trace:
         causes = self.causes if found else None
         return document(self.job, self.seats, found, self.notes, self.links, causes, self.contexts)
 
-    def page(self) -> str:
-        """Return one HTML file that needs no other."""
-        return render(self.document)
+    def page(self, before: Trace | None = None) -> str:
+        """Return one HTML file that needs no other. `before`: another run of the program, whose samples stand beside
+        this one's.
+        """
+        found = {**self.document, "viewed": viewed(self.job, self.contexts) if self.contexts else None}
+        if before is not None and before.document["sampled"] and found["sampled"]:
+            found["sampled"] = side_by_side(before.document["sampled"], found["sampled"])
+            found["before"] = {name: before.document[name] for name in ("program", "folder", "ranks", "time_s")}
+        return render(found)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `palmette report --json` prints: the page's document without drawings, findings in full.

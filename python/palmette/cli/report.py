@@ -43,7 +43,8 @@ def command(
     what takes longer than it must; with -o FILE.html a page has them, the timeline, call paths, who sends to whom, the
     links of the machine. A page is one HTML file that needs no other.
 
-    Two recordings are compared: what takes longer in the later one, and what shorter.
+    Two recordings are compared: what takes longer in the later one, and what shorter; a page is the later one's, with
+    the samples of both side by side.
     """
     if len(runs) > 2:
         raise CliError(f"{len(runs)} recordings; one has a report, two are compared")
@@ -53,9 +54,9 @@ def command(
     if not Path(run).is_dir() and (run.isdigit() or run.startswith("last") or run.endswith(".sqlite")):
         raise CliError(f"{run}: runs of palmette bench have a command of their own: palmette bench report {run}")
     if len(runs) == 2:
-        if output or topology or hosts or as_csv or in_full:
-            raise CliError("two recordings are compared on the screen or with --json; leave out the other options")
-        compare(Path(run), Path(runs[1]), as_json=as_json)
+        if topology or hosts or as_csv or in_full:
+            raise CliError("two recordings are compared on the screen, with --json or -o; leave out the other options")
+        compare(Path(run), Path(runs[1]), output, as_json=as_json)
         return
     form: Literal["csv", "json", "all", ""] = "csv" if as_csv else "json" if as_json else "all" if in_full else ""
     report(Path(run), output, topology, hosts.split(",") if hosts else None, form)

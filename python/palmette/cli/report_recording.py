@@ -46,25 +46,34 @@ def report(
             click.echo(f"\npage: {output}")
 
 
-def compare(folder: Path, later: Path, *, as_json: bool) -> None:
-    """Print what takes longer or shorter in the later one of two recordings. Raises CliError."""
+def compare(folder: Path, later: Path, output: Path | None, *, as_json: bool) -> None:
+    """Print what takes longer or shorter in the later one of two recordings, and write its page. Raises CliError."""
     from palmette.analysis import RecordError, Trace
     from palmette.record.changes import changes
-    from palmette.record.findings import SUMS_ALONE
+    from palmette.record.findings import SUMS_ALONE, Detail
 
+    details = (SUMS_ALONE, Detail() if output else SUMS_ALONE)
     try:
         with Working("reading the recordings") as working:
-            both = [Trace(one, detail=SUMS_ALONE, progress=working.now) for one in (folder, later)]
+            both = [
+                Trace(one, detail=detail, progress=working.now)
+                for one, detail in zip((folder, later), details, strict=True)
+            ]
             documents = [one.document for one in both]
             found = changes(documents[0], documents[1], (both[0].contexts, both[1].contexts))
+            page = both[1].page(both[0]) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
+    if output and page:
+        write_file(output, page, "--output")
     if as_json:
         rows = [{"kind": one.kind, "what": one.what, "before_s": one.before_s, "after_s": one.after_s} for one in found]
         names = ("program", "ranks", "nodes", "time_s", "split")
         emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": rows})
         return
     click.echo("\n".join(change_lines(documents, found)))
+    if output:
+        click.echo(f"\npage: {output}")
 
 
 def _csv(found: dict[str, Any]) -> str:

@@ -62,7 +62,8 @@ def tree(found: dict[str, Any], most: int = MOST_NODES) -> list[str]:
         name = row["function"].partition("(")[0] or row["function"]
         if row["lines"]:
             first, last = row["lines"][0], row["lines"][-1]
-            name += f" {Path(row['file']).name}:{first}" + (f"-{last}" if last != first else "")
+            name += f" {Path(row['file']).name}:" if row["kind"] != "loop" else ", line "
+            name += f"{first}" + (f"-{last}" if last != first else "")
         share = f"{row['cpu_s'] / whole_s:>4.0%} {_core.format_duration(row['cpu_s']):>9}"
         own = _core.format_duration(row["own_s"]) if row["own_s"] else ""
         text = f"{share} {own:>9} {'>' if row['is_hot'] else ' '}{' ' * row['depth']}{printable(name)}"

@@ -1,9 +1,10 @@
 """The calling contexts of samples, over all ranks: which function at which line took how much processor time.
+Long because sites, the tree of them and their sums are of one object.
 
 Contexts are merged by what their frames are called, not by addresses. Frames of the MPI's libraries are one, named as
 the function that is called; those of CPython's interpreter and of Cython's glue stand for the Python frames around them
-and are left out. A *site* is a function at a line, with its callers' sites; a *node* is a function with its callers,
-whatever the lines.
+and are left out. A *site* is a function at a line, with its callers' sites; a *node* is a function, or a loop of one,
+with its callers, whatever the lines.
 """
 
 from __future__ import annotations
@@ -21,19 +22,25 @@ from numpy.typing import NDArray
 
 from palmette import _core
 from palmette.record.formulas import evaluate
-from palmette.record.sums import MPI_MODULES
-from palmette.record.symbols import CYTHON, INTERPRETER, OURS, STARTS, Frame, Framed, Place, Resolver, cython_name
+from palmette.record.symbols import (
+    CYTHON,
+    INTERPRETER,
+    MPI_MODULES,
+    OURS,
+    STARTS,
+    SYSTEM,
+    Frame,
+    Framed,
+    Place,
+    Resolver,
+    cython_name,
+)
 
 ROOT = 0
 HOT = 0.5
 """The least share of a caller's time that puts a callee on the hot path."""
 CHUNK = 1 << 22
 """Numbers that statistics over ranks hold at a time."""
-_SYSTEM = re.compile(
-    r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)"
-    r"(-[\d.]+)?\.so"
-    r"|\[vdso\]|linux-vdso"
-)
 _HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc/|/include/c\+\+/|<")
 _PYTHON_LIBRARY = re.compile(r"/lib/python3[^/]*/(?!.*(site|dist)-packages/)|-packages/(numpy|mpi4py)/|^<frozen ")
 _MPI = re.compile(r"P?(MPI_\w+)")
@@ -49,9 +56,22 @@ class Site:
     """The source's name; else the library's."""
     line: int
     kind: str
-    """native, python, mpi, cut (frames were left out: too deep) or lost (who called isn't known)."""
+    """native, python, mpi, loop (in frames), cut (frames were left out: too deep) or lost (who called isn't known)."""
     is_own: bool
     """Whether it is the program's: its source is known, and it is no system's."""
+    loops: tuple[Place, ...] = ()
+    """The loops of the function that it is in, the outermost first, each by its name and first line."""
+
+    @property
+    def frames(self) -> list[Site]:
+        """The function and its loops, the outermost first, each at the line of the next one, as `Place.frames`."""
+        if not self.loops:
+            return [self]
+        function, *loops = Place(self.function, self.file, self.line, loops=self.loops).frames
+        return [
+            Site(function.function, self.file, function.line, self.kind, self.is_own),
+            *(Site(one.function, self.file, one.line, "loop", self.is_own) for one in loops),
+        ]
 
     @property
     def place(self) -> Place:
@@ -138,6 +158,9 @@ class Contexts:
         """[0] is outside of all."""
         self._sites, self._nodes = _Tree(), _Tree()
         self.node_of_site: list[int] = [ROOT]
+        """The innermost loop's where it is in one."""
+        self.site_of_node: list[Site] = [self.sites[ROOT]]
+        """A function at one of its lines, or a loop."""
         self.notes = notes if notes is not None else []
         # Each look at the property makes all frames anew.
         all_frames = read.frames
@@ -163,6 +186,10 @@ class Contexts:
         while site != ROOT:
             yield site
             site = self.parents[site]
+
+    def stack(self, site: int) -> list[Site]:
+        """Return a site and its callers with their loops, the outermost function first."""
+        return [frame for one in list(self.callers(site))[::-1] for frame in self.sites[one].frames]
 
     # What they are called.
 
@@ -194,9 +221,12 @@ class Contexts:
         site = self._sites.child(outer, one)
         if site == len(self.sites):
             self.sites.append(one)
-            self.node_of_site.append(
-                self._nodes.child(self.node_of_site[outer], one.function, one.file, one.kind, one.is_own)
-            )
+            node = self.node_of_site[outer]
+            for frame in one.frames:
+                node = self._nodes.child(node, frame.function, frame.file, frame.kind, frame.is_own)
+                if node == len(self.site_of_node):
+                    self.site_of_node.append(frame)
+            self.node_of_site.append(node)
         return site
 
     # Where time is.
@@ -222,11 +252,12 @@ class Contexts:
         return found
 
     @cached_property
-    def site_of_node(self) -> list[int]:
-        """A site of each node."""
-        found = [ROOT] * len(self.node_parents)
-        for site in range(len(self.sites) - 1, 0, -1):
-            found[self.node_of_site[site]] = site
+    def function_of_node(self) -> list[int]:
+        """By node: the function that a loop is in; itself of a function."""
+        found = list(range(len(self.site_of_node)))
+        for node, one in enumerate(self.site_of_node):
+            if one.kind == "loop":
+                found[node] = found[self.node_parents[node]]
         return found
 
     @cached_property
@@ -251,7 +282,7 @@ class Contexts:
         sums = np.cumsum(ordered, axis=-1)
         return np.asarray(sums[..., end] - sums[..., place])
 
-    def _by_node(self, processes: range) -> NDArray[np.float64]:
+    def by_node(self, processes: range) -> NDArray[np.float64]:
         """Return time by process and node, without what nodes call."""
         nodes = len(self.node_parents)
         chosen = (self._process >= processes.start) & (self._process < processes.stop)
@@ -264,6 +295,15 @@ class Contexts:
         return summed(np.asarray(self.node_of_site)[self._site], self._cpu_s, len(self.node_parents))
 
     @cached_property
+    def sites_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By site: processor time of all ranks without what it calls, and with it."""
+        own = summed(self._site, self._cpu_s, len(self.sites))
+        whole = own.copy()
+        for site in range(len(self.sites) - 1, 0, -1):
+            whole[self.parents[site]] += whole[site]
+        return own, whole
+
+    @cached_property
     def statistics(self) -> Statistics:
         """Over ranks. Cost: O(nodes x ranks); memory O(nodes)."""
         nodes, ranks = len(self.node_parents), max(1, len(self.ranks))
@@ -273,7 +313,7 @@ class Contexts:
         known = np.asarray(self.ranks or [0])
         step = max(1, CHUNK // nodes)
         for first in range(0, ranks, step):
-            inside = self.with_callees(self._by_node(range(first, min(first + step, ranks))))
+            inside = self.with_callees(self.by_node(range(first, min(first + step, ranks))))
             sums += inside.sum(axis=0)
             squares += (inside**2).sum(axis=0)
             extremes = ((least, least_rank, inside.argmin(axis=0)), (most, most_rank, inside.argmax(axis=0)))
@@ -311,12 +351,17 @@ class Contexts:
     ) -> Contexts:
         """Return the same tree with other sums: of chosen ranks or threads, say; `process` is an index into `ranks`."""
         found = copy(self)
-        for name in ("own_s", "statistics", "by_rank_s"):
+        for name in ("own_s", "sites_s", "statistics", "by_rank_s"):
             found.__dict__.pop(name, None)
         found.ranks = list(ranks)
         found._process, found._site = np.asarray(process, np.int64), np.asarray(site, np.int64)
         found._cpu_s = np.asarray(cpu_s, np.float64)
         return found
+
+    def by_process(self, number_of_site: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+        """Return seconds of sites without what they call, by process and by a number that each site has, of `count`."""
+        at = self._process * count + number_of_site[self._site]
+        return summed(at, self._cpu_s, len(self.ranks) * count).reshape(len(self.ranks), count)
 
     def sums_of(self, process: int) -> Iterator[tuple[int, float]]:
         """Give the innermost sites of a process's samples with seconds on a processor."""
@@ -334,10 +379,7 @@ class Contexts:
         """Return functions with seconds on a processor over all ranks: with what they call, a recursive one counted
         once, and without; the heaviest first. Cost: O(sites).
         """
-        own = summed(self._site, self._cpu_s, len(self.sites))
-        whole = own.copy()
-        for site in range(len(self.sites) - 1, 0, -1):
-            whole[self.parents[site]] += whole[site]
+        own, whole = self.sites_s
         keys = [(one.function, one.file) for one in self.sites]
         above: list[frozenset[tuple[str, str]]] = [frozenset()]
         sums: dict[tuple[str, str], list[float]] = {}
@@ -488,9 +530,9 @@ def _native(place: Place, module: str) -> Site | None:
         name = cython_name(place.function)
         return None if CYTHON.match(name) else Site(name, module, 0, "native", is_own=False)
     if not place.line:
-        return Site(place.function, module, 0, "native", is_own=False)
-    own = not _SYSTEM.match(module) and not _HEADERS.search(place.file)
-    return Site(place.function, place.file, place.line, "native", is_own=own)
+        return Site(place.function, module, 0, "native", is_own=False, loops=place.loops)
+    own = not SYSTEM.match(module) and not _HEADERS.search(place.file)
+    return Site(place.function, place.file, place.line, "native", own, place.loops if own else ())
 
 
 def _at(one: SampledFrame) -> Frame:

@@ -216,8 +216,10 @@ def _blamed(
     if order and sums[order[0]] < MAINLY * (whole - off_s):
         above = _above(more, whole - off_s, contexts)
         if above:
-            node_late, node_other = (contexts.with_callees(_by_node(one, contexts))[above] for one in (late, other))
-            return [_whole_of(above, more, (node_late, node_other), whole, times, contexts)]
+            late_s, other_s = (
+                float(contexts.with_callees(_by_node(one, contexts))[above].sum()) for one in (late, other)
+            )
+            return [_whole_of(above, more, (late_s, other_s), whole, times, contexts)]
     found: list[Blamed] = []
     for key in order[:2]:
         if found and sums[key] < WORTH * whole:
@@ -258,30 +260,51 @@ def _by_node(by_site: NDArray[np.float64], contexts: Contexts) -> NDArray[np.flo
     return summed(np.asarray(contexts.node_of_site), by_site, len(contexts.node_parents))
 
 
-def _above(more: NDArray[np.float64], whole: float, contexts: Contexts) -> int:
-    """Return the innermost function of the program's own that has most of the difference with what it calls."""
+def _above(more: NDArray[np.float64], whole: float, contexts: Contexts) -> list[int]:
+    """Return the innermost function of the program's own that has most of the difference with what it calls: nodes,
+    several where it is called in several loops; none where there is no such function.
+    """
     inside = contexts.with_callees(_by_node(more, contexts))
     children: dict[int, list[int]] = defaultdict(list)
     for node in range(1, len(contexts.node_parents)):
         children[contexts.node_parents[node]].append(node)
-    node, own = ROOT, ROOT
-    while children[node]:
-        node = max(children[node], key=lambda one: inside[one])
-        if inside[node] < MAINLY * whole:
+    nodes, own = [ROOT], []
+    while called := _called(nodes, children, contexts):
+        nodes = max(called, key=lambda one: inside[one].sum())
+        if inside[nodes].sum() < MAINLY * whole:
             break
-        if contexts.sites[contexts.site_of_node[node]].is_own:
-            own = node
+        if contexts.site_of_node[nodes[0]].is_own:
+            own = nodes
     return own
 
 
+def _called(nodes: Sequence[int], children: dict[int, list[int]], contexts: Contexts) -> list[list[int]]:
+    """Return the functions that some nodes call, in loops or not, each as its nodes."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    left = [child for node in nodes for child in children[node]]
+    while left:
+        node = left.pop()
+        one = contexts.site_of_node[node]
+        if one.kind == "loop":
+            left += children[node]
+        else:
+            found[one.function, one.file].append(node)
+    return list(found.values())
+
+
 def _whole_of(
-    node: int, more: NDArray[np.float64], seconds: tuple[float, float], whole: float, times: int, contexts: Contexts
+    nodes: Sequence[int],
+    more: NDArray[np.float64],
+    seconds: tuple[float, float],
+    whole: float,
+    times: int,
+    contexts: Contexts,
 ) -> Blamed:
     """Return a function with what it calls."""
     inside = more.copy()
     for site in range(len(inside) - 1, 0, -1):
         inside[contexts.parents[site]] += inside[site]
-    sites = [one for one in range(len(inside)) if contexts.node_of_site[one] == node]
+    sites = [one for one in range(len(inside)) if contexts.function_of_node[contexts.node_of_site[one]] in nodes]
     site = max(sites, key=lambda one: inside[one])
     late_s, other_s = seconds
     return Blamed(

@@ -69,21 +69,17 @@ def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
     processor over all ranks, with what a node calls, but for `own_s`.
     """
     numbers, own_s, parents = contexts.statistics, contexts.own_s, contexts.node_parents
-    whole_s = float(numbers.sum_s[ROOT])
-    callees: dict[int, list[int]] = defaultdict(list)
-    for node in range(1, len(parents)):
-        if numbers.sum_s[node] >= least * whole_s > 0:
-            callees[parents[node]].append(node)
     hot = set(contexts.hot_path())
     lines: dict[int, set[int]] = defaultdict(set)
     for one, node in zip(contexts.sites, contexts.node_of_site, strict=True):
-        if one.line:
+        while one.line:
             lines[node].add(one.line)
+            if contexts.site_of_node[node].kind != "loop":
+                break
+            node = parents[node]
     rows = []
-    left = [(node, 0) for node in sorted(callees[ROOT], key=lambda one: numbers.sum_s[one])]
-    while left:
-        node, depth = left.pop()
-        site = contexts.sites[contexts.site_of_node[node]]
+    for node, depth in nodes_of_tree(contexts, least):
+        site = contexts.site_of_node[node]
         rows.append({
             "depth": depth, "function": site.function, "file": site.file or None, "lines": sorted(lines[node]),
             "kind": site.kind, "cpu_s": float(numbers.sum_s[node]), "own_s": float(own_s[node]),
@@ -91,8 +87,23 @@ def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
             "least_s": float(numbers.least_s[node]), "least_rank": int(numbers.least_rank[node]),
             "most_s": float(numbers.most_s[node]), "most_rank": int(numbers.most_rank[node]), "is_hot": node in hot,
         })  # fmt: skip
-        left += [(one, depth + 1) for one in sorted(callees[node], key=lambda one: numbers.sum_s[one])]
     return rows
+
+
+def nodes_of_tree(contexts: Contexts, least: float = LEAST) -> list[tuple[int, int]]:
+    """Return the nodes of the tree that are told, as `tree` orders them, and how deep each is."""
+    sums, parents = contexts.statistics.sum_s, contexts.node_parents
+    callees: dict[int, list[int]] = defaultdict(list)
+    for node in range(1, len(parents)):
+        if sums[node] >= least * sums[ROOT] > 0:
+            callees[parents[node]].append(node)
+    found = []
+    left = [(node, 0) for node in sorted(callees[ROOT], key=lambda one: sums[one])]
+    while left:
+        node, depth = left.pop()
+        found.append((node, depth))
+        left += [(one, depth + 1) for one in sorted(callees[node], key=lambda one: sums[one])]
+    return found
 
 
 def callers(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
@@ -110,7 +121,7 @@ def callers(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
         for _ in range(MOST_CALLERS):
             if one == ROOT:
                 break
-            site = contexts.sites[contexts.site_of_node[one]]
+            site = contexts.site_of_node[one]
             key = (at, site.function, site.file)
             if key not in above:
                 above[key] = len(sums)
@@ -126,7 +137,7 @@ def callers(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
         at, depth = left.pop()
         if sums[at] < least * whole_s:
             continue
-        site = contexts.sites[contexts.site_of_node[nodes[at]]]
+        site = contexts.site_of_node[nodes[at]]
         rows.append({
             "depth": depth, "function": site.function, "file": site.file or None, "kind": site.kind, "cpu_s": sums[at],
         })  # fmt: skip

@@ -9,11 +9,20 @@ from statistics import median
 
 from palmette.record.limits import limits_of
 from palmette.record.reading import Job
-from palmette.record.symbols import CYTHON, INTERPRETER, PYTHON, STARTS, Framed, Place, Resolver, cython_name
+from palmette.record.symbols import (
+    CYTHON,
+    INTERPRETER,
+    MPI_MODULES,
+    PYTHON,
+    STARTS,
+    Framed,
+    Place,
+    Resolver,
+    cython_name,
+)
 
 DEAR, DEAR_S = 0.01, 1.0
 """The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
-MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
 
 @dataclass

@@ -1,39 +1,41 @@
-"""Call paths in words: function, file and line of return addresses, inlined calls included.
+"""Call paths in words: function, file and line of addresses, the functions that are inlined there, and loops.
 
-Binutils' addr2line reads the debug information, also where it lies in a separate file; without it, and for modules that
-have none, the symbol table names the function. A module that was built anew since isn't read: its addresses would name
-other lines. What takes longer than two seconds says so on standard error, and what wasn't found out is a note.
+`structure` reads the debug information and the code, in a process of its own; what it doesn't tell, the symbol table
+names. A module that was built anew since isn't read: its addresses would name other lines. What takes longer than two
+seconds says so on standard error, and what wasn't found out is a note.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from select import select
+from typing import Any, Protocol
 
-import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection, SymbolTableSection
 
-ADDR2LINE_S = 60.0
+from palmette.record.structure.names import Names
+from palmette.record.structure.symbol_table import SymbolTable, build_id
+
+READING_S = 60.0
 """For one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
-DEMANGLING_S = 10.0
 QUIET_S = 2.0
 """After that long it is said what is being read."""
+WORKER = "palmette.record.structure.worker"
 OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""
-
+MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
 PYTHON = "python:"
 """Begins the `module` of a function of Python's: name and file follow, and offsets are lines."""
@@ -43,6 +45,12 @@ INTERPRETER = re.compile(r"(lib)?python[\d.]*(\.so.*)?$")
 """CPython's modules."""
 STARTS = re.compile(r"_start|__libc_start_.*|clone3?|start_thread|thread_start|_dl_start_user")
 """Functions that a stack begins with, before main or a thread's own."""
+SYSTEM = re.compile(
+    r"(libc|libm|libmvec|libpthread|librt|libdl|ld-linux.*|libstdc\+\+|libgcc_s|libgomp|libgfortran|libquadmath)"
+    r"(-[\d.]+)?\.so"
+    r"|\[vdso\]|linux-vdso"
+)
+"""Modules of the system, whose loops nobody asks for."""
 
 
 class Framed(Protocol):
@@ -84,6 +92,17 @@ class Place:
 
     is_outer: bool = False
     """The call itself was in a local function that no table names; this is the innermost one that is named."""
+    loops: tuple[Place, ...] = field(default=(), compare=False)
+    """The loops of the function that it is in, the outermost first, each by its name and first line."""
+
+    @property
+    def frames(self) -> list[Place]:
+        """The function and its loops, the outermost first, each at the line of the next one: `main` at the line of a
+        loop, the loop at the line of the call.
+        """
+        lines = [*(loop.line for loop in self.loops), self.line]
+        functions = [(self.function, self.file), *((loop.function, self.file) for loop in self.loops)]
+        return [Place(*one, line) for one, line in zip(functions, lines, strict=True)]
 
     def __str__(self) -> str:
         if self.line:
@@ -122,14 +141,16 @@ class Resolver:
             ours = frame.module.rpartition("/")[2].startswith(OURS)
             if frame.module and not ours and not frame.module.startswith(PYTHON):
                 wanted[frame.module, frame.build_id].add(frame.offset)
-        asked = _Asked(len(wanted))
-        for (module, build_id), offsets in wanted.items():
-            read = _READ[module, build_id]
-            if missing := sorted(offsets - read.asked):
-                asked.begins(Path(module))
-                read.asked.update(missing)
-                read.places |= _read(Path(module), build_id, missing, asked, read.notes)
-            self._places |= {(module, build_id, offset): read.places[offset] for offset in offsets & read.places.keys()}
+        missing: list[_Wanted] = []
+        for (module, identity), offsets in wanted.items():
+            read = _READ[module, identity]
+            if unknown := sorted(offsets - read.asked):
+                read.asked.update(unknown)
+                missing.append(_Wanted(Path(module), identity, unknown, read))
+        _read(missing)
+        for key, offsets in wanted.items():
+            read = _READ[key]
+            self._places |= {(*key, offset): read.places[offset] for offset in offsets & read.places.keys()}
             self.notes += [note for note in read.notes if note not in self.notes]
 
     def knows(self, frame: Framed) -> bool:
@@ -145,199 +166,151 @@ class Resolver:
         return self._places.get((frame.module, frame.build_id, frame.offset), (unknown,))
 
 
-class _Asked:
-    """Tells on standard error what is being read, once that takes long."""
+@dataclass
+class _Wanted:
+    """Addresses of a module that are to be looked up, and what becomes known."""
 
-    def __init__(self, modules: int) -> None:
-        self._modules, self._number = modules, 0
-        self._begun = time.monotonic()
-        self._told = ""
-        self.module = Path()
-
-    def begins(self, module: Path) -> None:
-        self.module = module
-        self._number += 1
-        self.goes_on()
-
-    def goes_on(self) -> None:
-        """Say what is being read if that has taken long, once for each module."""
-        if self.until_told > 0 or self._told == str(self.module):
-            return
-        self._told = str(self.module)
-        which = f", module {self._number} of {self._modules}" if self._modules > 1 else ""
-        print(
-            f"palmette: reading lines and names of {self.module.name}{which}, for {ADDR2LINE_S:.0f} s at most",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
+    module: Path
+    build_id: str
+    offsets: list[int]
+    """Return addresses: behind their call, maybe on the next line."""
+    read: _Read
 
     @property
-    def until_told(self) -> float:
-        """Seconds until something is to be said; 0 or less: now."""
-        return self._begun + QUIET_S - time.monotonic()
+    def has_loops(self) -> bool:
+        """Whether its loops are worth telling."""
+        name = self.module.name
+        return not (SYSTEM.match(name) or name.startswith(MPI_MODULES) or INTERPRETER.match(name))
 
 
-def _read(
-    module: Path, build_id: str, offsets: list[int], asked: _Asked, notes: list[str]
-) -> dict[int, tuple[Place, ...]]:
-    try:
-        with module.open("rb") as file:
-            elf = ELFFile(file)
-            now = _build_id(elf)
-            if build_id and now != build_id:
-                notes.append(f"{module} was built anew since: its calls are shown as addresses")
-                return {}
-            names = _Functions(elf)
-    except (OSError, ELFError) as error:
-        notes.append(f"{module}: {error}: its calls are shown as addresses")
-        return {}
-    asked.goes_on()
-    # A return address is behind its call, maybe on the next line.
-    lines = _addr2line(module, [offset - 1 for offset in offsets], asked, notes)
-    found = {}
-    for offset in offsets:
-        places = lines.get(offset - 1, ())
-        # Without debug information addr2line names the symbol before the address, however far that is.
-        if places and places[0].function != "??" and any(place.file for place in places):
-            found[offset] = places
-        elif name := names.at(offset - 1):
-            found[offset] = (Place(name),)
-    return _demangled(found, asked, notes)
-
-
-def _answer(command: list[str], text: str, seconds: float, asked: _Asked) -> tuple[str, bool]:
-    """Return what a program says of a text within some seconds, and whether that is all. Raises OSError."""
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
-        start_new_session=True,
-    ) as running:  # fmt: skip
-        end = time.monotonic() + seconds
-        said = ""
-        with suppress(subprocess.TimeoutExpired):
-            said = running.communicate(text, timeout=max(0.0, min(seconds, asked.until_told)))[0]
-            return said, True
-        asked.goes_on()
-        with suppress(subprocess.TimeoutExpired):
-            said = running.communicate(timeout=max(0.0, end - time.monotonic()))[0]
-            return said, True
-        # With what it has started, which may hold the pipe.
-        with suppress(OSError):
-            os.killpg(running.pid, signal.SIGKILL)
-        said = running.communicate()[0]
-        return said, False
-
-
-def _demangled(found: dict[int, tuple[Place, ...]], asked: _Asked, notes: list[str]) -> dict[int, tuple[Place, ...]]:
-    """Return C++ names as they stand in the source, where Binutils' c++filt is there."""
-    mangled = sorted({place.function for places in found.values() for place in places if place.function[:2] == "_Z"})
-    program = shutil.which("c++filt")
-    if not mangled or program is None:
-        return found
-    try:
-        said, is_all = _answer([program], "\n".join(mangled), DEMANGLING_S, asked)
-    except OSError as error:
-        said, is_all = "", False
-        notes.append(f"{program}: {error.strerror}: C++ names of {asked.module.name} are shown as the linker has them")
-    else:
-        if not is_all:
-            notes.append(
-                f"{program} gave no answer within {DEMANGLING_S:.0f} s: C++ names of {asked.module.name} are shown as "
-                "the linker has them"
-            )
-    names = dict(zip(mangled, said.splitlines() if is_all else (), strict=False))
-    return {
-        offset: tuple(replace(place, function=names.get(place.function, place.function)) for place in places)
-        for offset, places in found.items()
-    }
-
-
-class _Functions:
-    """The functions of a module's symbol tables, by address. Cost: O(symbols), a second for 10 million."""
-
-    def __init__(self, elf: ELFFile) -> None:
-        order = "<" if elf.little_endian else ">"
-        fields = [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
-        if elf.elfclass == 32:
-            fields = [fields[0], ("value", "u4"), ("size", "u4"), *fields[1:4]]
-        symbol = np.dtype([(name, order + kind) for name, kind in fields])
-        starts, sizes, names = [], [], []
-        self._texts: list[bytes] = []
-        for section in elf.iter_sections():
-            if not isinstance(section, SymbolTableSection):
-                continue
-            data = section.data()
-            symbols = np.frombuffer(data, symbol, count=len(data) // symbol.itemsize)
-            function = 2  # STT_FUNC
-            symbols = symbols[(symbols["info"] & 0xF == function) & (symbols["value"] != 0) & (symbols["name"] != 0)]
-            starts.append(symbols["value"].astype(np.uint64))
-            sizes.append(symbols["size"].astype(np.uint64))
-            names.append(np.stack([np.full(len(symbols), len(self._texts)), symbols["name"].astype(np.int64)], axis=1))
-            self._texts.append(section.stringtable.data())
-        self._starts = np.concatenate(starts) if starts else np.empty(0, np.uint64)
-        order_of = np.argsort(self._starts, kind="stable")
-        self._starts = self._starts[order_of]
-        self._sizes = np.concatenate(sizes)[order_of] if sizes else self._starts
-        self._names = np.concatenate(names)[order_of] if names else np.empty((0, 2), np.int64)
-
-    def at(self, address: int) -> str | None:
-        index = int(np.searchsorted(self._starts, np.uint64(address), side="right")) - 1
-        if index < 0 or address >= int(self._starts[index]) + max(int(self._sizes[index]), 1):
-            return None
-        table, begin = self._names[index].tolist()
-        text = self._texts[table]
-        end = text.find(b"\0", begin)
-        return text[begin : end if end >= 0 else len(text)].decode("utf-8", "replace") or None
-
-
-def _build_id(elf: ELFFile) -> str:
-    for section in elf.iter_sections():
-        if isinstance(section, NoteSection):
-            for note in section.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
-    return ""
-
-
-_SILENT: list[str] = []
-"""An addr2line that has answered nothing at all: it isn't asked again."""
-
-
-def _addr2line(module: Path, addresses: list[int], asked: _Asked, notes: list[str]) -> dict[int, tuple[Place, ...]]:
-    """Return what addr2line says of addresses; nothing where it isn't there or fails, which `notes` tell."""
-    program = shutil.which("addr2line")
-    if not addresses:
-        return {}
-    if program is None or program in _SILENT:
-        why = "isn't here (a part of binutils)" if program is None else "doesn't answer"
-        notes.append(f"addr2line {why}: calls are shown by their functions, without lines")
-        return {}
-    try:
-        said, is_all = _answer(
-            [program, "-a", "-f", "-i", "-C", "-e", str(module)], "".join(f"{one:#x}\n" for one in addresses),
-            ADDR2LINE_S, asked,
-        )  # fmt: skip
-    except OSError as error:
-        notes.append(f"{program}: {error.strerror}: calls are shown by their functions, without lines")
-        return {}
-    found: dict[int, list[Place]] = {}
-    lines = iter(said.splitlines())
-    current: list[Place] = []
-    for line in lines:
-        if line.startswith("0x"):
-            current = found.setdefault(int(line, 16), [])
+def _read(wanted: Sequence[_Wanted]) -> None:
+    """Look addresses up: by symbol tables, then, where that goes well, by the structure of their functions."""
+    names = Names()
+    there = []
+    for one in wanted:
+        try:
+            with one.module.open("rb") as file:
+                elf = ELFFile(file)
+                if one.build_id and build_id(elf) != one.build_id:
+                    one.read.notes.append(f"{one.module} was built anew since: its calls are shown as addresses")
+                    continue
+                table = SymbolTable(elf)
+        except (OSError, ELFError) as error:
+            one.read.notes.append(f"{one.module}: {error}: its calls are shown as addresses")
             continue
-        file, _, number = next(lines, "??:0").partition(" (discriminator")[0].rpartition(":")
-        current.append(Place(line, file if file != "??" else "", int(number) if number.isdigit() else 0))
-    if not is_all:
-        if not found:
-            _SILENT.append(program)
-        missing = sum(address not in found for address in addresses)
-        notes.append(
-            f"{program} didn't tell {missing:,} of {len(addresses):,} places in {module} within {ADDR2LINE_S:.0f} s: "
-            "they are shown by their functions, without lines"
-        )
-    elif not found:
-        notes.append(f"{program} tells nothing of {module}: its calls are shown by their functions, without lines")
-    return {address: tuple(places) for address, places in found.items()}
+        found = {offset: symbol.name for offset in one.offsets if (symbol := table.at(offset - 1))}
+        names.add(found.values())
+        one.read.places |= {offset: (Place(names.of(name)),) for offset, name in found.items()}
+        there.append(one)
+    while there:
+        there = there[_asked(there) :]
+
+
+def _asked(wanted: Sequence[_Wanted]) -> int:
+    """Ask for the structure of modules; return how many have been answered, or given up."""
+    worker = _Worker(wanted)
+    told = 0
+    try:
+        for answer in worker.answers():
+            if "begins" in answer:
+                told = answer["begins"]
+                worker.begins(told)
+            elif "note" in answer:
+                wanted[told].read.notes.append(answer["note"])
+            else:
+                places = tuple(_place(*one) for one in answer["around"])
+                wanted[told].read.places[answer["at"] + 1] = places
+                worker.answered += 1
+    except TimeoutError:
+        why = f"weren't all read within {READING_S:.0f} s"
+    else:
+        if told >= len(wanted):
+            return len(wanted)
+        why = f"couldn't be read ({worker.reason})"
+    one = wanted[told]
+    one.read.notes.append(
+        f"lines, inlined calls and loops of {one.module} {why}: {worker.answered:,} of {len(one.offsets):,} places are "
+        "known, others are shown by their functions"
+    )
+    return told + 1
+
+
+def _place(function: str, file: str, line: int, loops: Iterable[tuple[str, str, int]]) -> Place:
+    return Place(function, file, line, loops=tuple(Place(*one) for one in loops))
+
+
+class _Worker:
+    """The process that reads modules. Tells on standard error what it reads, once that takes long."""
+
+    def __init__(self, wanted: Sequence[_Wanted]) -> None:
+        self._wanted = wanted
+        self._begun = self._module_begun = time.monotonic()
+        self._module, self._is_told = 0, False
+        self.answered = 0
+        """Of the module that is being read."""
+        self.reason = ""
+        """Why it has ended before all was answered."""
+
+    def begins(self, module: int) -> None:
+        """Learn that another module is being read."""
+        # What is told of the first one may come before it begins.
+        self._is_told = self._is_told and module == self._module
+        self._module, self.answered = module, 0
+        self._module_begun = time.monotonic()
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """Give answers as they come. Raises TimeoutError where a module takes too long."""
+        requests = "".join(
+            json.dumps({
+                "path": str(one.module), "addresses": [offset - 1 for offset in one.offsets], "loops": one.has_loops,
+            }) + "\n"
+            for one in self._wanted
+        )  # fmt: skip
+        environment = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+        with subprocess.Popen(
+            [sys.executable, "-m", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment, start_new_session=True,
+        ) as running:  # fmt: skip
+            try:
+                assert running.stdin is not None and running.stdout is not None
+                with suppress(BrokenPipeError):  # then the end of its answers says so
+                    running.stdin.write(requests.encode())
+                    running.stdin.close()
+                yield from self._lines(running.stdout.fileno())
+            finally:
+                # With what it has started.
+                with suppress(OSError):
+                    os.killpg(running.pid, signal.SIGKILL)
+        ended = running.returncode
+        self.reason = signal.Signals(-ended).name if ended < 0 else f"exit status {ended}"
+
+    def _lines(self, pipe: int) -> Iterator[dict[str, Any]]:
+        rest = b""
+        while True:
+            end = self._module_begun + READING_S
+            until = end if self._is_told else min(end, self._begun + QUIET_S)
+            if not select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                self._tell()
+                continue
+            part = os.read(pipe, 1 << 20)
+            *lines, rest = (rest + part).split(b"\n")
+            yield from map(json.loads, lines)
+            if not part:
+                return
+
+    def _tell(self) -> None:
+        self._is_told = True
+        if self._module < len(self._wanted):
+            count = len(self._wanted)
+            which = f", module {self._module + 1} of {count}" if count > 1 else ""
+            name = self._wanted[self._module].module.name
+            print(
+                f"palmette: reading lines, names and loops of {name}{which}, for {READING_S:.0f} s at most",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
 
 
 def cython_name(function: str) -> str:

@@ -143,8 +143,8 @@ def _resolved(
     key = tuple((frame.module, frame.offset) for frame in path)
     if key in known:
         return known[key]
-    stack = [_frame_text(place) for place in told(path, resolver)]
-    known[key] = (str(place_of(path, resolver)), tuple(reversed(stack)) or ("unknown",))
+    stack = [_frame_text(one) for place in reversed(told(path, resolver)) for one in place.frames]
+    known[key] = (str(place_of(path, resolver)), tuple(stack) or ("unknown",))
     return known[key]
 
 

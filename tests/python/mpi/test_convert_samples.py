@@ -124,7 +124,8 @@ def test_pprof_has_calls_and_samples_in_one_tree(convert: Callable[[str], Path],
         assert stack[-1][0] != "_start"
         if any(name == "legacy_filter" for name, _, _ in stack):
             ranks[label.get(3, 0)] += time_ns * 1e-9
-            assert [name for name, _, _ in stack[::-1]][:2] == ["main", "step"]
+            functions = [name for name, _, _ in stack[::-1] if not name.startswith("loop at ")]
+            assert functions[:2] == ["main", "step"] and len(functions) < len(stack), "and loops are told"
         calls[stack[0][0]] += count
     assert dict(ranks) == {1: pytest.approx(planted_s, abs=1e-6)}
     assert calls["MPI_Allreduce"] == 20 * RANKS
@@ -150,7 +151,7 @@ def test_caliper_has_them(convert: Callable[[str], Path], planted_s: float) -> N
     found = [one for one in records if any("legacy_filter" in name for name in one.get("function", ()))]
     assert {one["mpi.rank"] for one in found} == {"1"}
     assert sum(float(one["sum#time.duration"]) for one in found) == pytest.approx(planted_s, abs=1e-6)
-    paths = {tuple(one["function"]) for one in found}
+    paths = {tuple(name for name in one["function"] if not name.startswith("loop at ")) for one in found}
     assert any(path[:2] == ("main", "step") for path in paths), paths
 
 
@@ -209,10 +210,27 @@ def test_threads_have_their_own_tree_and_formulas_are_metrics(trace: Trace, plan
     assert sum(sums) == pytest.approx(planted_s, rel=0.05)
     contexts = trace.contexts
     assert contexts is not None
-    node = next(at for at, site in enumerate(contexts.site_of_node) if contexts.sites[site].function == "legacy_filter")
+    node = next(at for at, site in enumerate(contexts.site_of_node) if site.function == "legacy_filter")
     # One of two ranks has all of it.
     assert contexts.derived("most_s / mean_s")[node] == pytest.approx(RANKS)
     assert contexts.derived("100 * most_s / cpu_s")[node] == pytest.approx(100)
+
+
+def test_a_page_has_the_tree_each_rank_and_the_source(
+    trace: Trace, palmette: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = palmette("report", trace.job.folder, trace.job.folder, "-o", tmp_path / "both.html")
+    assert made.status == 0 and str(tmp_path / "both.html") in made.out, made.err
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    found = json.loads(page.split('id="document">')[1].split("</script>")[0])
+    assert found["viewed"]["columns"] == [f"rank {rank}" for rank in range(RANKS)]
+    tree = found["sampled"]["tree"]
+    assert any(row["kind"] == "loop" for row in tree)
+    # The same recording twice.
+    assert all(row["before_s"] == pytest.approx(row["cpu_s"]) for row in tree) and tree[0]["index"] == 0
+    text = [line for one in found["viewed"]["sources"] for line in one["lines"] if one["file"].endswith("culprits.c")]
+    assert any("/* line */" in line for line in text)
+    assert not any(one["is_newer"] for one in found["viewed"]["sources"])
 
 
 def test_two_recordings_are_compared(trace: Trace, palmette: Callable[..., Any]) -> None:

@@ -181,8 +181,11 @@ def test_the_report_says_it_in_80_columns_and_as_json(
     folded = mpi.directory / "calls.folded"
     assert palmette("convert", trace.job.folder, "--to", "folded", "-o", folded).status == 0
     stacks = folded.read_text(encoding="utf-8")
-    assert re.search(rf"^main;step;legacy_filter \(culprits.c:{line}\)", stacks, re.MULTILINE)
-    assert re.search(r"^main \(culprits.c:\d+\);MPI_Allreduce \d+$", stacks, re.MULTILINE)
+    loop = r"loop at culprits.c:\d+"
+    within = rf"(?:{loop};)"
+    line_of_filter = rf"{loop} \(culprits.c:{line}\)"
+    assert re.search(rf"^main;{within}*step;{within}*legacy_filter;{within}{line_of_filter}", stacks, re.MULTILINE)
+    assert re.search(rf"^main(?:;{loop})* \(culprits.c:\d+\);MPI_Allreduce \d+$", stacks, re.MULTILINE)
     speedscope = mpi.directory / "calls.json"
     assert palmette("convert", trace.job.folder, "--to", "speedscope", "-o", speedscope).status == 0
     profiles = json.loads(speedscope.read_text(encoding="utf-8"))["profiles"]

@@ -162,12 +162,36 @@ def test_views_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(site.function, whole, own) for site, whole, own in found.functions()] == [
         ("<module>", 6.0, 0.0), ("leaf", 5.0, 5.0), ("walk", 4.0, 1.0), ("other", 2.0, 0.0),
     ]  # fmt: skip
-    hot = [found.sites[found.site_of_node[node]].function for node in found.hot_path()]
+    hot = [found.site_of_node[node].function for node in found.hot_path()]
     assert hot == ["<module>", "walk", "leaf"], "recursion on one line is one frame"
     rows = [(row["depth"], row["function"], row["cpu_s"]) for row in callers(found)]
     assert rows == [
         (0, "leaf", 5.0), (1, "walk", 3.0), (2, "<module>", 3.0), (1, "other", 2.0),
         (2, "<module>", 2.0), (0, "walk", 1.0), (1, "<module>", 1.0),
+    ]  # fmt: skip
+
+
+LOOPS = tuple(Place(f"loop at app.c:{line}", "/src/app.c", line) for line in (18, 19))
+
+
+def test_loops_are_nodes_of_the_tree_and_no_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    NAMES["/usr/bin/app", 6] = (Place("fast", "/src/app.c", 31), Place("smooth", "/src/app.c", 20, loops=LOOPS))
+    NAMES["/usr/bin/app", 7] = (Place("smooth", "/src/app.c", 21, loops=LOOPS[:1]),)
+    found = built(monkeypatch, [(0, [MAIN, app(6)], 3.0), (0, [MAIN, app(7)], 2.0), (1, [MAIN, app(3)], 1.0)])
+    assert [(row["depth"], row["function"], row["lines"], row["cpu_s"], row["own_s"]) for row in tree(found)] == [
+        (0, "main", [5], 6.0, 0.0), (1, "smooth", [20, 21], 6.0, 1.0), (2, "loop at app.c:18", [20, 21], 5.0, 2.0),
+        (3, "loop at app.c:19", [20], 3.0, 0.0), (4, "fast", [31], 3.0, 3.0),
+    ]  # fmt: skip
+    assert [(site.function, whole, own) for site, whole, own in found.functions()] == [
+        ("main", 6.0, 0.0), ("smooth", 6.0, 3.0), ("fast", 3.0, 3.0),
+    ]  # fmt: skip
+    assert [(line.site.function, line.site.line, line.cpu_s) for line in found.lines()] == [
+        ("fast", 31, 3.0), ("smooth", 21, 3.0),
+    ]  # fmt: skip
+    stack = found.stack(int(found.site_of[-3]))
+    assert [(one.function, one.line, one.kind) for one in stack] == [
+        ("main", 5, "native"), ("smooth", 18, "native"), ("loop at app.c:18", 19, "loop"),
+        ("loop at app.c:19", 20, "loop"), ("fast", 31, "native"),
     ]  # fmt: skip
 
 
@@ -220,6 +244,19 @@ def test_a_function_is_named_with_what_it_calls_where_none_has_most(monkeypatch:
     late = explained(found, work({3 + i: 1.0 for i in range(5)}, {}, (5.0, 0.0)))
     assert (late.blamed[0].site.function, late.blamed[0].with_callees) == ("step", True)
     assert "in step() at heat.py:12 and what it calls" in late.sentence
+
+
+def test_a_function_that_is_called_in_several_loops_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No function by itself has half of it, and no loop of main has: what is called in both is named."""
+    for offset, loop in ((8, LOOPS[0]), (9, LOOPS[1])):
+        NAMES["/usr/bin/app", offset] = (Place("main", "/src/app.c", offset, loops=(loop,)),)
+    parts = [python(f"part{i}", 100 + i) for i in range(4)]
+    found = built(monkeypatch, [
+        (0, [app(8 + at % 2), python("step", 12), one], 1.0) for at, one in enumerate(parts)
+    ])  # fmt: skip
+    inner = [at for at in range(len(found.site_of)) if found.sites[found.site_of[at]].function.startswith("part")]
+    late = explained(found, work(dict.fromkeys(inner, 1.0), {}, (4.0, 0.0)))
+    assert (late.blamed[0].site.function, late.blamed[0].with_callees, late.blamed[0].late_s) == ("step", True, 4.0)
 
 
 def test_names_of_cython() -> None:

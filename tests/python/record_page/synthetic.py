@@ -79,6 +79,7 @@ def document(
             ["MPI", "MPICH 4.2.3"], ["palmette", "0.9.0"], ["dropped", "of 1,204 calls only sums remain"],
         ],
     }  # fmt: skip
+    result["sampled"], result["viewed"] = _sampled(ranks)
     if not traced:
         result["split"] |= dict.fromkeys(("waiting_s", "bound_s", "excess_s", "in_call_s", "completion_s"))
         result["split"]["other_s"] = mpi_s
@@ -93,6 +94,54 @@ def document(
     result["matrix"] = _matrix(messages, ranks)
     result["links"] = _links(messages, ranks, span_s, fabric, link_bins)
     return result
+
+
+SOURCE = "/home/user/heat3d/stencil.cpp"
+
+
+def _sampled(ranks: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return samples of a small program: main, a loop in it, and two functions that the loop calls."""
+    columns = min(ranks, 128)
+    rows = [
+        (0, "main(int, char**)", "native", [12, 14], 10.0, 0.0), (1, "loop at stencil.cpp:12", "loop", [14], 10.0, 1.0),
+        (2, "smooth(double*, int)", "native", [3, 4], 6.0, 6.0), (2, "residual<script>", "native", [7], 3.0, 3.0),
+    ]  # fmt: skip
+    each = {"mean_s": 0.5, "deviation_s": 0.1, "least_s": 0.1, "least_rank": 2, "most_s": 0.9, "most_rank": 1}
+    named = [{"function": name, "file": SOURCE, "kind": kind, "cpu_s": time_s} for _, name, kind, _, time_s, _ in rows]
+    tree = [
+        {**one, **each, "depth": row[0], "lines": row[3], "own_s": row[5], "is_hot": at < 3}
+        for at, (one, row) in enumerate(zip(named, rows, strict=True))
+    ]
+    functions = [{**named[at], "own_s": rows[at][5]} for at in (0, 2, 3)]
+    callers = [
+        {**named[2], "depth": 0}, {**named[1], "depth": 1}, {**named[0], "depth": 2}, {**named[3], "depth": 0},
+    ]  # fmt: skip
+    sampled = {
+        "samples": 1000, "rate_hz": 100.0, "complete": 1.0, "lost": 0, "computing_s": 10.0, "in_mpi_s": 0.0,
+        "functions": functions, "tree": tree, "callers": callers,
+        "lines": [{
+            "function": "smooth(double*, int)", "place": "stencil.cpp:3", "file": SOURCE, "line": 3, "cpu_s": 4.0,
+            "share": 0.4, "least_s": 0.1, "least_rank": 2, "most_s": 0.9, "most_rank": 1,
+        }],
+    }  # fmt: skip
+
+    def by_rank(count: int) -> dict[str, str]:
+        histogram = np.zeros((count, 16), int)
+        histogram[:, 0], histogram[:, 15] = ranks - 1, 1
+        seconds = np.linspace(0.1, 0.9, count * columns)
+        return {
+            "seconds": packed(seconds, "f4"), "histogram": packed(histogram, "u4"),
+            "least": packed(np.full(count, 0.1), "f4"), "most": packed(np.full(count, 0.9), "f4"),
+        }  # fmt: skip
+
+    source = {
+        "file": SOURCE, "first": 1, "lines": ["// </script>", "void smooth() {", *["  x;"] * 12],
+        "seconds": {3: 4.0, 4: 2.0, 7: 3.0, 12: 9.0, 14: 9.0}, "is_newer": True,
+    }  # fmt: skip
+    return sampled, {
+        "columns": [f"rank {rank}" for rank in range(columns)], "bins": 16, "tree": by_rank(len(tree)),
+        "functions": by_rank(len(functions)), "sources": [source],
+    }  # fmt: skip
 
 
 def _run(ranks: int, steps: int) -> tuple[Calls, Floats, float]:

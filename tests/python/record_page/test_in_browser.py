@@ -18,7 +18,10 @@ from .browser import Browser
 
 PageOf = Callable[[str], Path]
 PAGES = ("small", "many", "profile")
-CANVASES = ("timeline-canvas", "timeline-strip", "matrix-canvas", "links-canvas", "links-chart", "flame-canvas")
+CANVASES = (
+    "timeline-canvas", "timeline-strip", "matrix-canvas", "links-canvas", "links-chart", "flame-canvas",
+    "sampled-canvas",
+)  # fmt: skip
 HAS_DRAWN = "[...document.querySelectorAll('canvas')].every(one => one.width !== 300)"
 """300 is the width of a canvas that nobody has drawn on."""
 COLORS = """((id) => {
@@ -346,3 +349,32 @@ def test_an_old_browser_is_told_apart(chromium: Browser, page_of: PageOf) -> Non
         assert chromium.errors == []
     finally:
         chromium.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+
+
+def test_the_tree_of_contexts_opens_turns_and_shows_source_and_ranks(chromium: Browser, page_of: PageOf) -> None:
+    opened(chromium, page_of("small"))
+    rows = "[...document.querySelectorAll('#sampled-table tbody .fold span')].map(one => one.textContent)"
+    hot = ["main(int, char**)", "loop at stencil.cpp:12", "smooth(double*, int)", "residual<script>"]
+    assert chromium.value(rows) == hot, "the hot path is open"
+    chosen = text_of(chromium, "#sampled-table .chosen span")
+    assert chosen == "smooth(double*, int)" == text_of(chromium, "#sampled-ranks")
+    here = "[...document.querySelectorAll('#sampled-source .here')].map(one => one.cells[1].textContent)"
+    assert chromium.value(here) == ["3", "4"]
+    assert "changed after the run" in text_of(chromium, "#sampled-source .changed")
+    assert chromium.value("document.querySelectorAll('#sampled-histogram rect').length") == 16
+    chromium.value("document.querySelector('#sampled-table .chosen button').focus()")
+    for name in ("ArrowUp", "ArrowLeft"):
+        chromium.key(name)
+    assert chromium.value(rows) == hot[:2], "the loop is closed"
+    chromium.key("ArrowRight")
+    assert chromium.value(rows) == hot
+    for view, expected in (("up", [hot[2], hot[3]]), ("flat", [hot[0], hot[2], hot[3]])):
+        click(chromium, f"[name=sampled-view][value={view}]")
+        assert chromium.value(rows) == expected
+    before = chromium.value(f"{DIGEST}('sampled-canvas')")
+    chromium.value(
+        "(() => { const one = document.getElementById('sampled-filter'); one.value = 'resid';"
+        "one.dispatchEvent(new Event('input')); })()"
+    )
+    assert chromium.value(rows) == [hot[3]]
+    assert chromium.value(f"{DIGEST}('sampled-canvas')") != before

@@ -13,6 +13,7 @@ from typing import Any
 from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
 from palmette.record.formats.selection import Selection
+from palmette.record.symbols import Place
 
 SCHEMA = """
 CREATE TABLE run (
@@ -139,13 +140,14 @@ class _Writer:
     def _paths(self) -> None:
         frames: dict[tuple[str, str, int], int] = {}
         rows, called_at = [], []
+
+        def number_of(place: Place) -> int:
+            return frames.setdefault((place.function, place.file, place.line), len(frames) + 1)
+
         for path, stack in enumerate(self._selection.stacks):
-            numbers = []
-            for place in stack:
-                key = place.function, place.file, place.line
-                numbers.append(frames.setdefault(key, len(frames) + 1))
-            rows += [(path, depth, frame) for depth, frame in enumerate(numbers)]
-            called_at.append((path, numbers[-1] if numbers else None))
+            for depth, place in enumerate(stack):
+                rows.append((path, depth, number_of(place)))
+            called_at.append((path, number_of(self._selection.place(path)) if stack else None))
         self._insert(
             "frames", ((number, name, file or None, line or None) for (name, file, line), number in frames.items())
         )

@@ -162,13 +162,15 @@ class _Writer:
         missing = [one for one in tree.callers(site) if one not in self._contexts]
         made = self._archive.definitions
         for one in reversed(missing):
-            what = tree.sites[one]
-            roles = self._otf2.RegionRole
-            region = made.region(what.function, canonical_name=what.function, source_file=what.file,
-                                 region_role=roles.FUNCTION, paradigm=self._otf2.Paradigm.SAMPLING)  # fmt: skip
-            place = made.source_code_location(what.file, what.line) if what.line else None
             above = self._contexts.get(tree.parents[one])
-            self._contexts[one] = made.calling_context(region, place, above)
+            for what in tree.sites[one].frames:
+                roles = self._otf2.RegionRole
+                region = made.region(what.function, canonical_name=what.function, source_file=what.file,
+                                     region_role=roles.LOOP if what.kind == "loop" else roles.FUNCTION,
+                                     paradigm=self._otf2.Paradigm.SAMPLING)  # fmt: skip
+                place = made.source_code_location(what.file, what.line) if what.line else None
+                above = made.calling_context(region, place, above)
+            self._contexts[one] = above
         return self._contexts[site]
 
     def _step(self, events: Any, index: int, step: Step, found: messages.Messages) -> None:

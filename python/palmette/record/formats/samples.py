@@ -41,7 +41,7 @@ class Samples:
 
     def stack(self, site: int) -> list[Site]:
         """Return a stack, the outermost function first."""
-        return [self.contexts.sites[one] for one in self.contexts.callers(site)][::-1]
+        return self.contexts.stack(site)
 
     def of(self, index: int) -> Iterator[Sample]:
         """Give those of a process in the window that lie outside of MPI, by time. Cost: O(samples in its ring)."""

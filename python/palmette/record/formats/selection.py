@@ -133,10 +133,12 @@ class Selection:
         all_of = [self.everyone[index].recorded for index in self.chosen]
         return sum(one.calls + one.requests - one.dropped for one in all_of if one.records_calls)
 
-    @property
+    @cached_property
     def stacks(self) -> list[tuple[Place, ...]]:
-        """Call paths, the outermost function first, down to the one that calls MPI; [0] is unknown."""
-        return self._paths[0]
+        """Call paths, the outermost function first, down to the one that calls MPI, the loops of each behind it; [0] is
+        unknown.
+        """
+        return [tuple(one for place in path for one in place.frames) for path in self._paths[0]]
 
     def name(self, index: int) -> str:
         """Return a process's rank, with its number where several jobs of the folder have such a rank."""
@@ -150,7 +152,8 @@ class Selection:
 
     def place(self, path: int) -> Place:
         """Return where a call was made: the innermost function of its path."""
-        return self.stacks[path][-1] if self.stacks[path] else Place("unknown")
+        functions = self._paths[0][path]
+        return functions[-1] if functions else Place("unknown")
 
     def since_begin_ns(self, process: Process, real_ns: int) -> int:
         """Return a time of a process's node as nanoseconds since the job's first call."""
@@ -242,8 +245,8 @@ class Selection:
 
     @cached_property
     def _paths(self) -> tuple[list[tuple[Place, ...]], dict[int, list[int]]]:
-        """Stacks, and by process the number of each of its paths among them. Modules lie at other addresses on each
-        rank, offsets in them don't differ. Cost: a reading of each module on a path.
+        """Stacks of functions, and by process the number of each of its paths among them. Modules lie at other
+        addresses on each rank, offsets in them don't differ. Cost: a reading of each module on a path.
         """
         self.resolver.add(
             frame for index in self.chosen for path in self.everyone[index].recorded.paths for frame in path

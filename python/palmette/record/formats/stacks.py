@@ -49,4 +49,4 @@ def computing_of(selection: Selection) -> Iterator[tuple[int, list[tuple[list[Si
 def _computing(contexts: Contexts, process: int) -> Iterator[tuple[list[Site], float]]:
     for site, seconds in contexts.sums_of(process):
         if not contexts.in_mpi[site]:
-            yield [contexts.sites[one] for one in contexts.callers(site)][::-1] or [contexts.sites[0]], seconds
+            yield contexts.stack(site) or [contexts.sites[0]], seconds

@@ -37,6 +37,16 @@ Times named `_s` are seconds; None stands for what isn't known, and a part that 
         tree          depth, function, file, lines, kind, cpu_s, own_s, mean_s, deviation_s, least_s, least_rank,
                       most_s, most_rank, is_hot (on the hot path); each before what it calls
         callers       depth, function, file, kind, cpu_s; each before those that call it
+                      With `before` rows of these three have before_s, and index: their number in `viewed`, None of
+                      what is only there
+    before            None or program, folder, ranks, time_s of a run whose samples stand beside this one's
+    viewed            None or what is shown of `sampled` besides
+        columns       names of ranks ("rank 3", "ranks 8-15"); at most 128
+        bins          of histograms, from the least of all ranks to the most
+        tree, functions  of the rows of `sampled`, those of functions without what they call: seconds [f4] (rows *
+                      columns, means over the ranks of a column), histogram [u4] (rows * bins, ranks), least, most
+                      [f4]
+        sources       file, first (line), lines (texts), seconds (by line, with what it calls), is_newer (than the run)
     sizes             function, bytes_from, bytes_to, calls, seconds
     durations         function, from_s, to_s, calls
     recorded          label, text

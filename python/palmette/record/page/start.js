@@ -44,6 +44,7 @@ begin("paths", () => startPaths(page));
 begin("flame", () => new Flame(page));
 begin("sizes", () => startSizes(page));
 if (canUnpack()) {
+  if (page.viewed) begin("sampled", () => Sampled.start(page));
   begin("timeline", () => startTimeline(page));
   begin("matrix", () => Matrix.start(page));
   begin("links", async () => new Links(await LinksData.read(page.links)));

@@ -18,12 +18,13 @@ MOST_BYTES = 3_000_000
 """Of a page: what it shows least of goes first, until it's smaller."""
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    "base", "timeline_data", "timeline_draw", "timeline", "paths", "flame", "matrix", "links_data", "links", "sizes",
-    "start",
+    "base", "timeline_data", "timeline_draw", "timeline", "paths", "flame", "matrix", "links_data", "links", "sampled",
+    "sizes", "start",
 )  # fmt: skip
 """In this order: they are one script."""
 _SENT = (
     "ranks", "functions", "places", "timeline", "paths", "flame", "matrix", "links", "sizes", "durations",
+    "sampled", "viewed",
 )  # fmt: skip
 """What the script reads of the document; the rest is in the page's text."""
 _PARTS = (
@@ -74,7 +75,7 @@ def _page(document: Document, left_out: list[str]) -> str:
         notes.append(f"to keep this page below {MOST_BYTES // 10**6} MB it is without {', '.join(left_out)}")
     windows = [{"number": one["number"], "window": one["window"]} for one in document["findings"]]
     sent = json.dumps(
-        {**{name: document[name] for name in _SENT}, "findings": windows}, allow_nan=False, separators=(",", ":")
+        {**{name: document.get(name) for name in _SENT}, "findings": windows}, allow_nan=False, separators=(",", ":")
     )
     return templates.get_template("page.html.j2").render(
         document=document,
@@ -167,7 +168,7 @@ def _with_timeline(document: Document, **parts: Any) -> Document:
 
 
 def _if_there(name: str, reduced: Callable[[Document], Document]) -> Callable[[Document], Document]:
-    return lambda document: document if document[name] is None else reduced(document)
+    return lambda document: document if document.get(name) is None else reduced(document)
 
 
 def _without_time_of_links(document: Document) -> Document:
@@ -215,9 +216,14 @@ def _pruned(flame: Mapping[str, Any]) -> dict[str, Any]:
     return {"names": [flame["names"][name] for name in names], "tree": result[0]}
 
 
+def _without_sources(document: Document) -> Document:
+    return {**document, "viewed": {**document["viewed"], "sources": []}}
+
+
 _REDUCTIONS: tuple[tuple[str, Callable[[Document], Document]], ...] = (
     ("messages in the timeline", _if_there("timeline", _without_messages)),
     ("the critical path", _if_there("timeline", _without_critical_path)),
+    ("sources", _if_there("viewed", _without_sources)),
     ("the links' bytes over time", _if_there("links", _without_time_of_links)),
     ("single calls in the timeline", _if_there("timeline", _without_calls)),
     ("the timeline's finest bins", _if_there("timeline", _with_coarser_bins)),
