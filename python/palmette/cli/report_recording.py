@@ -12,7 +12,7 @@ import click
 
 from palmette.cli.common import CliError, emit_json, write_file
 from palmette.cli.progress import Working
-from palmette.cli.report_terminal import change_lines, lines
+from palmette.cli.report_terminal import change_lines, compared_lines, lines
 
 
 def report(
@@ -49,22 +49,22 @@ def report(
 def compare(folder: Path, later: Path, *, as_json: bool) -> None:
     """Print what takes longer or shorter in the later one of two recordings. Raises CliError."""
     from palmette.analysis import RecordError, Trace
-    from palmette.record.changes import changes
+    from palmette.record.changes import changes, rows_of, to_json
     from palmette.record.findings import SUMS_ALONE
 
     try:
         with Working("reading the recordings") as working:
             both = [Trace(one, detail=SUMS_ALONE, progress=working.now) for one in (folder, later)]
             documents = [one.document for one in both]
-            found = changes(documents[0], documents[1], (both[0].contexts, both[1].contexts))
+            before, after = (rows_of(one.document, one.contexts) for one in both)
     except RecordError as error:
         raise CliError(str(error)) from None
+    found = changes(before, after)
     if as_json:
-        rows = [{"kind": one.kind, "what": one.what, "before_s": one.before_s, "after_s": one.after_s} for one in found]
         names = ("program", "ranks", "nodes", "time_s", "split")
-        emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": rows})
+        emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": to_json(found)})
         return
-    click.echo("\n".join(change_lines(documents, found)))
+    click.echo("\n".join([*compared_lines(documents), *change_lines(found, max(one["time_s"] for one in documents))]))
 
 
 def _csv(found: dict[str, Any]) -> str:
