@@ -22,7 +22,7 @@ using namespace palmette::trace;
 
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
-    const std::string path = std::string(argv[1]) + "/node.palmette";
+    const std::string file_name = std::string(argv[1]) + "/node.palmette";
     const int ranks = std::atoi(argv[2]);
     const std::uint64_t calls = std::strtoull(argv[3], nullptr, 10);
     const auto sums = static_cast<std::uint32_t>(argc > 4 ? std::atoi(argv[4]) : 0);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
                                pages(sampled_threads * sizeof(SampledThread)) + pages(2 * sizeof(ModuleEntry)) +
                                pages((contexts + 2) * name_bytes));
     const std::uint64_t bytes = page_bytes + section_bytes * static_cast<std::uint64_t>(ranks);
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    const int file = open(file_name.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return 1;
     auto* const memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     if (memory == MAP_FAILED) return 1;

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
-from palmette.record.causes import Causes, causes_of, with_causes
+from palmette.record.causes import Causes, causes_of, replays_of, with_causes
 from palmette.record.contexts import Contexts
 from palmette.record.findings import Detail, Finding, Findings, findings_of, has_calls
 from palmette.record.formats.samples import samples_of
@@ -96,9 +97,13 @@ class Trace:
     @cached_property
     def _explained(self) -> tuple[Findings, Causes, Links | None]:
         self._progress(f"looking for what {self.job.size:,} ranks wait for")
-        found = findings_of(self.job, self.seats, self._detail)
-        self._progress("replaying what depends on what")
-        causes = causes_of(self.job, found, self.seats)
+        with ThreadPoolExecutor(1) as beside:
+            # Both walk through all calls, on a processor each.
+            replaying = beside.submit(replays_of, self.job, self.seats) if self.has_calls else None
+            found = findings_of(self.job, self.seats, self._detail)
+            self._progress("replaying what depends on what")
+            replays = replaying.result() if replaying else None
+        causes = causes_of(self.job, found, self.seats, replays)
         found.found = with_patterns(with_causes(found, causes), self.job, self.seats, found, causes)
         self._progress("adding up links, calls and the timeline")
         links = links_of(self.job, self.seats, found)

@@ -12,7 +12,7 @@ import click
 
 from palmette.cli.common import CliError, emit_json, write_file
 from palmette.cli.progress import Working
-from palmette.cli.report_terminal import change_lines, lines
+from palmette.cli.report_terminal import change_lines, compared_lines, lines
 
 
 def report(
@@ -49,7 +49,7 @@ def report(
 def compare(folder: Path, later: Path, output: Path | None, *, as_json: bool) -> None:
     """Print what takes longer or shorter in the later one of two recordings, and write its page. Raises CliError."""
     from palmette.analysis import RecordError, Trace
-    from palmette.record.changes import changes
+    from palmette.record.changes import changes, rows_of, to_json
     from palmette.record.findings import SUMS_ALONE, Detail
 
     details = (SUMS_ALONE, Detail() if output else SUMS_ALONE)
@@ -60,18 +60,18 @@ def compare(folder: Path, later: Path, output: Path | None, *, as_json: bool) ->
                 for one, detail in zip((folder, later), details, strict=True)
             ]
             documents = [one.document for one in both]
-            found = changes(documents[0], documents[1], (both[0].contexts, both[1].contexts))
+            before, after = (rows_of(one.document, one.contexts) for one in both)
             page = both[1].page(both[0]) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
+    found = changes(before, after)
     if output and page:
         write_file(output, page, "--output")
     if as_json:
-        rows = [{"kind": one.kind, "what": one.what, "before_s": one.before_s, "after_s": one.after_s} for one in found]
         names = ("program", "ranks", "nodes", "time_s", "split")
-        emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": rows})
+        emit_json({"runs": [{name: one[name] for name in names} for one in documents], "changes": to_json(found)})
         return
-    click.echo("\n".join(change_lines(documents, found)))
+    click.echo("\n".join([*compared_lines(documents), *change_lines(found, max(one["time_s"] for one in documents))]))
     if output:
         click.echo(f"\npage: {output}")
 

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palmette.analysis import Causes, Links, Trace
-    from palmette.record.changes import Change
+    from palmette.record.changes import Change, Taken
     from palmette.record.machine import Seats
 
 WIDTH = 80
 MOST_LINKS = 5
 MOST_PATHS = 10
+MOST_CHANGES = 20
 MOST_PAIRS = 5
 MOST_ROWS = 16
 """Of a timeline: of more ranks, some are shown."""
@@ -112,8 +113,8 @@ def _split_line(split: dict[str, float | None]) -> str:
     return "all ranks' time: " + ", ".join(parts)
 
 
-def change_lines(documents: Sequence[dict[str, Any]], found: Sequence[Change]) -> list[str]:
-    """Return what changed between two recordings, in 80 columns."""
+def compared_lines(documents: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what two recordings that are compared are, in 80 columns."""
     from palmette import _core
 
     shown = []
@@ -122,20 +123,29 @@ def change_lines(documents: Sequence[dict[str, Any]], found: Sequence[Change]) -
             f"{name}: {printable(one['program'])}, {plural(one['ranks'], 'rank')}, "
             f"{_core.format_duration(one['time_s'])}; {_split_line(one['split'])}", WIDTH, subsequent_indent="  ",
         )  # fmt: skip
-    if documents[0]["ranks"] != documents[1]["ranks"]:
-        shown.append("ranks differ: times are of all ranks together")
     if not all(one["sampled"] for one in documents):
         shown.append("note: what computes longer is known of runs with `palmette run --sample` only")
-    whole_s = max(one["time_s"] * one["ranks"] for one in documents)
-    rows = [one for one in found if abs(one.more_s) >= LEAST_CHANGE * whole_s][:MOST_PATHS]
+    return shown
+
+
+def change_lines(found: Sequence[Change], whole_s: float) -> list[str]:
+    """Return what changed between two runs, of which the longer one took so long, in 80 columns."""
+    from palmette import _core
+
+    def time_of(taken: Taken | None) -> str:
+        return "-" if taken is None else _core.format_duration(taken.seconds)
+
+    rows = [one for one in found if abs(one.more_s) >= LEAST_CHANGE * whole_s]
     if not rows:
-        return [*shown, "", "No function or call changed by 0.5 % of the ranks' time."]
-    shown += ["", f"{'before':>9} {'after':>9} {'change':>10}  of all ranks together"]
-    for row in rows:
-        sign = "+" if row.more_s > 0 else "-"
-        change = sign + _core.format_duration(abs(row.more_s))
-        text = f"{_core.format_duration(row.before_s):>9} {_core.format_duration(row.after_s):>9} {change:>10}  "
-        shown.append(printable(f"{text}{'in ' if row.kind == 'calls' else ''}{row.what}")[:WIDTH].rstrip())
+        return ["", "No function or call changed by 0.5 % of the run's time."]
+    shown = ["", f"{'before':>9} {'after':>9} {'change':>10} {'ratio':>6}  per rank"]
+    for row in rows[:MOST_CHANGES]:
+        change = ("+" if row.more_s > 0 else "-") + _core.format_duration(abs(row.more_s))
+        ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
+        text = f"{time_of(row.before):>9} {time_of(row.after):>9} {change:>10} {ratio:>6}  {row.key.name}"
+        shown.append(printable(text)[:WIDTH].rstrip())
+    if len(rows) > MOST_CHANGES:
+        shown.append(f"and {len(rows) - MOST_CHANGES:,} more (--json has all)")
     return shown
 
 

@@ -104,6 +104,8 @@ def _of_jobs(log: str, program: str | None, *, as_json: bool) -> dict[str, Any] 
 
 
 def _show(opened: Archive, names: tuple[str, ...], program: str | None, *, as_json: bool) -> None:
+    from palmette.cli.report_terminal import change_lines
+    from palmette.record.changes import to_json
     from palmette.runs import text
     from palmette.runs.questions import compared
 
@@ -115,10 +117,10 @@ def _show(opened: Archive, names: tuple[str, ...], program: str | None, *, as_js
     if len(found) == 2:
         changes = compared(opened, found[0], found[1])
         if as_json:
-            rows = [{**asdict(one), "difference_s": one.difference_s} for one in changes]
-            _put({"before": found[0].to_json(), "after": found[1].to_json(), "changes": _keyed(rows)})
+            _put({"before": found[0].to_json(), "after": found[1].to_json(), "changes": to_json(changes)})
         else:
-            _put(text.of_changes(found[0], found[1], changes))
+            whole_s = max((run.time_s or 0.0) for run in found)
+            _put([*text.of_both(found[0], found[1]), *change_lines(changes, whole_s)])
         return
     sums = opened.sums(found[0])
     if as_json:

@@ -23,6 +23,12 @@ class RankRow:
     """Outside of MPI, on a processor or not."""
     off_s: float | None = None
     """Seconds of that off the processor, by samples of the thread that makes the calls."""
+    put_aside_s: float | None = None
+    """Seconds of that it waited for a processor, as far as the kernel tells."""
+    io_s: float | None = None
+    """Seconds of that in I/O or page faults."""
+    asleep_s: float | None = None
+    """Seconds of that blocked by anything else."""
     waiting_s: float | None = None
     """In calls, for others."""
     in_calls_s: float = 0.0
@@ -79,13 +85,16 @@ def _of_trace(rows: dict[int, RankRow], job: Job, findings: Findings, causes: Ca
         # Of less, the samples that happened to be taken say little.
         if rows[rank].computing_s >= ENOUGH * period_s:
             rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
+    for rank, off in (causes.off if causes else {}).items():
+        rows[rank].put_aside_s, rows[rank].io_s, rows[rank].asleep_s = off.put_aside_s, off.io_s, off.asleep_s
 
 
 def to_json(rows: list[RankRow]) -> list[dict[str, float | int | None]]:
     """Return the table as a document."""
     return [
         {
-            "rank": one.rank, "computing_s": one.computing_s, "off_processor_s": one.off_s, "waiting_s": one.waiting_s,
+            "rank": one.rank, "computing_s": one.computing_s, "off_processor_s": one.off_s,
+            "put_aside_s": one.put_aside_s, "io_s": one.io_s, "asleep_s": one.asleep_s, "waiting_s": one.waiting_s,
             "in_calls_s": one.in_calls_s, "bytes": one.bytes, "on_critical_path_s": one.on_path_s,
         }
         for one in rows

@@ -106,6 +106,8 @@ class Causes:
     """What would make the run shorter, and by which share."""
     cpu_s: dict[int, float] = field(default_factory=dict)
     """By rank: on a processor outside of MPI, by samples of threads that make calls; empty without samples."""
+    off: dict[int, _core.OffProcessor] = field(default_factory=dict)
+    """By rank: off the processor between calls, as the kernel accounts for it; empty where it doesn't."""
     contexts: Contexts | None = None
     """What samples say of the late rank; None: there are no samples."""
     chains: dict[tuple[str, Place], list[_core.WaitChain]] = field(default_factory=lambda: defaultdict(list))
@@ -116,21 +118,45 @@ class Causes:
     """By finding of waiting: what made ranks late, by samples."""
 
 
-def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Causes:
-    """Replay a trace of which `findings` are known. Raises RecordError. Cost: O(calls log calls)."""
+@dataclass(frozen=True)
+class Replays:
+    """A trace replayed, before anything is known of its findings."""
+
+    found: _core.TraceCauses
+    limits: Limits | None
+    """None: not all links' rates are known."""
+    predictions: _Predictions | None
+    """Of served calls; None: none were asked for."""
+
+
+def replays_of(job: Job, seats: Seats | None = None) -> Replays:
+    """Replay a trace, without the interpreter's lock held. Raises RecordError. Cost: O(calls log calls)."""
     limits = Limits(seats) if seats and seats.has_rates else None
-    bound_of = limits.seconds if limits else None
-    few = findings.calls <= MOST_CALLS
+    few = sum(one.recorded.calls - one.recorded.dropped for one in job.processes) <= MOST_CALLS
     predictions = _Predictions(limits) if limits and few else None
     try:
-        found = _core.causes_of(trace_files(job), bound_of, MOST_ROOTS if few else 0, predictions)
+        found = _core.causes_of(
+            trace_files(job), limits.seconds if limits else None, MOST_ROOTS if few else 0, predictions
+        )
     except _core.Error as error:
         raise RecordError(str(error)) from None
+    return Replays(found, limits, predictions)
+
+
+def causes_of(job: Job, findings: Findings, seats: Seats | None = None, replays: Replays | None = None) -> Causes:
+    """Return why a trace took as long, of which `findings` are known. Raises RecordError. Cost: as `replays_of`, where
+    `replays` aren't given.
+    """
+    replays = replays or replays_of(job, seats)
+    found, limits, predictions = replays.found, replays.limits, replays.predictions
     causes = Causes(withheld=missing_dependency(found))
     places = dict(zip(findings.view.waits.paths, findings.places, strict=True))
     if len(found.contexts.parent) > 1:
         causes.contexts = Contexts(found.contexts, found.ranks)
-        causes.cpu_s = {rank: one.computing_s for rank, one in zip(found.ranks, found.processor_times, strict=True)}
+        times = dict(zip(found.ranks, found.processor_times, strict=True))
+        causes.cpu_s = {rank: one.computing_s for rank, one in times.items()}
+        if any(one.off.put_aside_s + one.off.io_s + one.off.asleep_s > 0 for one in times.values()):
+            causes.off = {rank: one.off for rank, one in times.items()}
         causes.late = _late(
             findings, found, causes.contexts, [places[path] for path in found.paths], sum(causes.cpu_s.values()),
             is_crowded=crowd_of(job) is not None,
@@ -147,7 +173,7 @@ def causes_of(job: Job, findings: Findings, seats: Seats | None = None) -> Cause
     if ideal_s > 0 and time_s > 0:
         causes.serialisation = min(1.0, findings.efficiencies.longest_useful_s / ideal_s)
         causes.transfer = min(1.0, ideal_s / time_s)
-        causes.unbounded = _without_bounds(findings) if bound_of else ""
+        causes.unbounded = _without_bounds(findings) if limits else ""
         # What served calls need at least was told as they ran: without the links' rates that is memory's part alone.
         if limits and bound_s > ideal_s and not causes.unbounded:
             causes.network, causes.software = ideal_s / bound_s, bound_s / time_s

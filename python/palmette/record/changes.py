@@ -1,66 +1,125 @@
-"""Two recordings of one program compared: which functions compute longer, and which calls take longer, than before."""
+"""Two runs of one program compared: which functions compute longer, and which calls take longer, than before.
+
+For recordings (`palmette report A B`) and for runs of an archive (`palmette runs A B`) alike. Seconds are per rank:
+those of all ranks together divided by their number.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from palmette.record.contexts import Contexts
 
-MOST = 200
-"""Rows of a document."""
+COMPUTING, CALLS = "computing", "calls"
+
+
+@dataclass(frozen=True)
+class Key:
+    """What takes time."""
+
+    kind: str
+    """COMPUTING, by samples but for all of it together, or CALLS."""
+    function: str
+    """Of MPI for CALLS, else of the program; empty: all of them."""
+    place: str = ""
+    """Where calls are made, or the function's file. Lines aren't told apart: they move with every edit."""
+
+    @property
+    def name(self) -> str:
+        """It in words."""
+        if not self.function:
+            return "computing, in all"
+        return f"{self.function} {'at' if self.kind == CALLS else 'in'} {self.place}" if self.place else self.function
+
+
+@dataclass
+class Taken:
+    """What it took in one run, per rank."""
+
+    seconds: float = 0.0
+    calls: float = 0.0
 
 
 @dataclass(frozen=True)
 class Change:
-    """A function's computing, or the calls of one MPI function, in both runs: seconds of all ranks together."""
+    """What a function took in both runs, seconds and calls per rank; None: it wasn't met in that run."""
 
-    kind: str
-    """computing, by samples, or calls."""
-    what: str
-    """A function with its file, or an MPI function with the function that calls it."""
-    before_s: float
-    after_s: float
+    key: Key
+    before: Taken | None
+    after: Taken | None
 
     @property
     def more_s(self) -> float:
         """By how much it takes longer than before."""
-        return self.after_s - self.before_s
+        return (self.after.seconds if self.after else 0.0) - (self.before.seconds if self.before else 0.0)
+
+    @property
+    def ratio(self) -> float | None:
+        """What it takes over what it took; None where that isn't known."""
+        if self.before is None or self.after is None or self.before.seconds <= 0:
+            return None
+        return self.after.seconds / self.before.seconds
 
 
-def changes(
-    before: Mapping[str, Any], after: Mapping[str, Any], contexts: tuple[Contexts | None, Contexts | None]
-) -> list[Change]:
-    """Return what changed between two documents of recordings, the largest change first. Lines aren't told apart: they
-    move with every edit. Cost: O(rows).
+Rows = Mapping[Key, Taken]
+
+
+def changes(before: Rows, after: Rows) -> list[Change]:
+    """Return all rows of two runs side by side, the largest change first. Cost: O(rows log rows)."""
+    found = [Change(key, before.get(key), after.get(key)) for key in {**before, **after}]
+    return sorted(found, key=lambda one: (-abs(one.more_s), one.key.kind, one.key.function, one.key.place))
+
+
+def rows_from(
+    computing_s: float | None,
+    calls: Iterable[tuple[str, str, float, int]],
+    functions: Iterable[tuple[str, str, float]],
+    ranks: int,
+) -> Rows:
+    """Return the rows of a run of so many ranks. `calls`: MPI function, place, seconds and number; `functions`: the
+    program's own, by samples: name, file and processor seconds.
     """
-    found = []
-    if all(contexts):
-        sums = [_computing(one) for one in contexts if one]
-        found += _paired("computing", *sums)
-    found += _paired("calls", _calls(before), _calls(after))
-    return sorted(found, key=lambda one: (-abs(one.more_s), one.what))[:MOST]
+    found: dict[Key, Taken] = defaultdict(Taken)
+    ranks = max(1, ranks)
+    if computing_s is not None:
+        found[Key(COMPUTING, "")].seconds += computing_s / ranks
+    for function, place, seconds, number in calls:
+        row = found[Key(CALLS, function, _without_line(place))]
+        row.seconds += seconds / ranks
+        row.calls += number / ranks
+    for function, file, seconds in functions:
+        found[Key(COMPUTING, function, Path(file).name)].seconds += seconds / ranks
+    return dict(found)
 
 
-def _paired(kind: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[Change]:
-    return [Change(kind, what, before.get(what, 0.0), after.get(what, 0.0)) for what in {**before, **after}]
+def rows_of(document: Mapping[str, Any], contexts: Contexts | None) -> Rows:
+    """Return the rows of a recording. A function of the program's own has what it calls that isn't."""
+    names, places = document["functions"], document["places"]
+    calls = (
+        (names[row["function"]], places[row["place"]], row["seconds"], row["calls"]) for row in document["paths"]
+    )  # fmt: skip
+    lines = contexts.lines() if contexts else []
+    functions = ((one.site.name, one.site.file, one.cpu_s) for one in lines)
+    return rows_from(document["split"]["computing_s"], calls, functions, document["ranks"])
 
 
-def _computing(contexts: Contexts) -> dict[str, float]:
-    """Return processor time outside of MPI by function of the program's own, with what it calls that isn't."""
-    sums: dict[str, float] = defaultdict(float)
-    for line in contexts.lines():
-        sums[f"{line.site.name} in {Path(line.site.file).name}"] += line.cpu_s
-    return sums
+def _without_line(place: str) -> str:
+    head, colon, line = place.rpartition(":")
+    return head if colon and line.isdigit() else place
 
 
-def _calls(document: Mapping[str, Any]) -> dict[str, float]:
-    """Return time in calls by MPI function and the file that calls it."""
-    sums: dict[str, float] = defaultdict(float)
-    for row in document["paths"]:
-        place = document["places"][row["place"]]
-        sums[f"{document['functions'][row['function']]} at {place.rpartition(':')[0] or place}"] += row["seconds"]
-    return sums
+def to_json(found: Iterable[Change]) -> list[dict[str, Any]]:
+    """Return changes as a document; null: not met in that run, or not known."""
+    return [
+        {
+            **asdict(one.key), "before_s": one.before.seconds if one.before else None,
+            "after_s": one.after.seconds if one.after else None,
+            "calls_before": one.before.calls if one.before else None,
+            "calls_after": one.after.calls if one.after else None, "difference_s": one.more_s, "ratio": one.ratio,
+        }
+        for one in found
+    ]  # fmt: skip

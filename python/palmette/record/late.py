@@ -27,8 +27,10 @@ MAINLY = 0.5
 """The share of what a late rank does more from which on a function is named, else what calls several."""
 MOST_ALIKE = 0.1
 """The share of the late rank's time below which others count as not doing the same."""
+MOST_BESIDE = 0.05
+"""The share of the late rank's processor time up to which others count as having nothing to do meanwhile."""
 ENOUGH_S = 0.1
-"""Seconds of samples from which on they say how much ranks that compute are put aside."""
+"""Seconds of samples from which on they say how much ranks that compute are put aside, and what is computed at all."""
 OFF_WORTH = 0.4
 """The share of its lateness from which on being off the processor is told beside what it computes longer."""
 WORTH = 0.25
@@ -66,6 +68,13 @@ class Blamed:
         return text
 
 
+STATES = {
+    "put_aside_s": "waiting for a processor", "io_s": "in I/O or page faults", "asleep_s": "asleep",
+}  # fmt: skip
+"""What the kernel tells of a thread that is off the processor; asleep are those that wait for a lock or for other
+processes, too."""
+
+
 @dataclass(frozen=True)
 class Late:
     """What made a rank late, of all its late calls at one place."""
@@ -80,6 +89,8 @@ class Late:
     """By how much longer it was off the processor than they, each time, beyond what computing more is put aside."""
     off_between: tuple[Place, Place] | None
     """The calls between which that was, mostly."""
+    off_by_state: tuple[tuple[str, float], ...] = ()
+    """Seconds of that by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
     blamed: tuple[Blamed, ...] = ()
     """Functions, the costliest first."""
     beside: Blamed | None = None
@@ -104,8 +115,12 @@ class Late:
     def _off(self) -> str:
         if self.off_s < OFF_WORTH * (self.late_s - self.other_s) or self.off_s <= 0:
             return ""
-        text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time (asleep, in I/O "
-        text += "or put aside)"
+        text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time"
+        told = [(name, seconds) for name, seconds in self.off_by_state if seconds >= MOST_ALIKE * self.off_s]
+        for number, (name, seconds) in enumerate(told):
+            text += f", {_core.format_duration(seconds)}{'' if number else ' of it'} {STATES[name]}"
+        if not told:
+            text += " (asleep, in I/O or put aside)"
         if self.off_between:
             before, after = self.off_between
             text += f", between {before} and {after}" if str(before) != str(after) else f", between calls at {after}"
@@ -176,10 +191,37 @@ def late_of(
     )
     beside = _blamed(late_beside, other_beside, 0.0, times, contexts)
     return Late(
-        ranks[chosen[0].process], times, late_s / times, other_s / times, off_s / times, found_off, tuple(blamed),
-        beside[0] if beside else None, ranks[next(iter(waiters))] if len(waiters) == 1 else None,
-        is_serial=1 < len(waiters) == len(ranks) - 1 and other_s < MOST_ALIKE * late_s,
+        ranks[chosen[0].process], times, late_s / times, other_s / times, off_s / times, found_off,
+        _by_state(chosen, off_s, times), tuple(blamed), beside[0] if beside else None,
+        ranks[next(iter(waiters))] if len(waiters) == 1 else None,
+        is_serial=1 < len(waiters) == len(ranks) - 1 and _is_alone(
+            float(late[~contexts.in_mpi].sum()), float(other[~contexts.in_mpi].sum())
+        ),
     )  # fmt: skip
+
+
+def _by_state(works: Sequence[_core.LateWork], off_s: float, times: int) -> tuple[tuple[str, float], ...]:
+    """Return by how much longer a late rank was in each state than those that waited, each time; at most `off_s` in
+    all. Empty where the kernel accounts for less than half of that.
+    """
+    more = {
+        name: sum(getattr(gap.late_off, name) - getattr(gap.other_off, name) for one in works for gap in one.gaps)
+        for name in STATES
+    }
+    states = sorted(((name, seconds) for name, seconds in more.items() if seconds > 0), key=lambda one: -one[1])
+    whole_s = sum(seconds for _, seconds in states)
+    if off_s <= 0 or whole_s < MAINLY * off_s:
+        return ()
+    return tuple((name, seconds * min(1.0, off_s / whole_s) / times) for name, seconds in states)
+
+
+def _is_alone(late_cpu_s: float, other_cpu_s: float) -> bool:
+    """Return whether others have nothing to compute while a late rank does.
+
+    By processor time: on a busy machine, who computes longer is put aside more often, and all others' time seems short
+    beside its own.
+    """
+    return late_cpu_s >= ENOUGH_S and other_cpu_s <= MOST_BESIDE * late_cpu_s
 
 
 Columns = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
@@ -317,7 +359,8 @@ def late_to_json(late: Late) -> dict[str, Any]:
     """Return it as a document; times are seconds, each time that the rank was late."""
     return {
         "rank": late.rank, "times": late.times, "late_s": late.late_s, "other_s": late.other_s,
-        "off_processor_s": late.off_s, "off_between": [str(one) for one in late.off_between or ()],
+        "off_processor_s": late.off_s, "off_by_state": dict(late.off_by_state),
+        "off_between": [str(one) for one in late.off_between or ()],
         "is_serial": late.is_serial,
         "blamed": [
             {

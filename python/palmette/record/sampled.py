@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Line
+from palmette.record.merging import read_contexts
 from palmette.record.reading import Job
 
 MOST_LINES = 200
@@ -21,11 +21,8 @@ LEAST = 0.005
 
 def contexts_of(job: Job) -> Contexts | None:
     """Return the calling contexts of a job; None where it has no samples. Raises _core.Error."""
-    if not any(process.recorded.sampling.samples for process in job.processes):
-        return None
-    files = dict.fromkeys(str(process.file) for process in job.processes if process.file)
-    read = _core.read_contexts(list(files))
-    return Contexts(read.contexts, read.ranks)
+    read = read_contexts(job)
+    return Contexts(read.contexts, read.ranks) if read else None
 
 
 def document(job: Job, contexts: Contexts) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from palmette.measure.statistics import Ratio, compare_groups
+from palmette.record.changes import Change, Rows, changes, rows_from
 from palmette.runs.archive import COMPUTING, Archive, RowKey, Run
 from palmette.runs.growth import Growth, fitted
 from palmette.runs.schema import ArchiveError
@@ -30,33 +31,19 @@ UNSCALED_SHARE, CERTAIN = 0.1, 0.2
 """The share of the run, at so many ranks, from which on growth beyond a tree's is told; of fits with errors below."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """One function at one place in two runs; None: not in that run."""
-
-    key: RowKey
-    before_s: float | None
-    after_s: float | None
-    calls_before: int
-    calls_after: int
-
-    @property
-    def difference_s(self) -> float:
-        """After less before."""
-        return (self.after_s or 0.0) - (self.before_s or 0.0)
-
-
 def compared(archive: Archive, before: Run, after: Run) -> list[Change]:
-    """Return what differs between two runs, the largest difference first."""
-    first, second = archive.sums(before), archive.sums(after)
-    found = []
-    for key in first.keys() | second.keys():
-        one, other = first.get(key), second.get(key)
-        found.append(Change(
-            key, one.seconds / before.ranks if one else None, other.seconds / after.ranks if other else None,
-            one.calls if one else 0, other.calls if other else 0,
-        ))  # fmt: skip
-    return sorted(found, key=lambda change: (-abs(change.difference_s), change.key))
+    """Return two runs side by side, the largest change first."""
+    return changes(_all_rows(archive, before), _all_rows(archive, after))
+
+
+def _all_rows(archive: Archive, run: Run) -> Rows:
+    sums = archive.sums(run)
+    calls = ((*key, one.seconds, one.calls) for key, one in sums.items() if key[0] != COMPUTING)
+    functions = (
+        (f"{function}()", file, own_s) for (function, file), own_s in archive.samples(run).items()
+        if not function.startswith("MPI")
+    )  # fmt: skip
+    return rows_from(run.computing_s, calls, functions, run.ranks)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from palmette import _core
 from palmette.runs.archive import Run, Sum
-from palmette.runs.questions import Change, Judged, Scaled, Since, Varied, name_of
+from palmette.runs.questions import Judged, Scaled, Since, Varied, name_of
 from palmette.units import plural
 
 NAME = 44
@@ -58,17 +58,12 @@ def of_run(run: Run, sums: dict[tuple[str, str], Sum]) -> list[str]:
     return lines + _rest(len(rows))
 
 
-def of_changes(before: Run, after: Run, changes: Sequence[Change]) -> list[str]:
-    """Show two runs side by side."""
-    lines = [
+def of_both(before: Run, after: Run) -> list[str]:
+    """Show which runs are compared."""
+    return [
         f"run {one.id}: {one.program}, {plural(one.ranks, 'rank')}, {one.began}, {time_of(one.time_s)}"
         for one in (before, after)
     ]
-    lines += ["", f"{'seconds per rank':<{NAME}} {'before':>11} {'after':>11} {'ratio':>7}"]
-    for one in changes[:MOST]:
-        ratio = f"{one.after_s / one.before_s:.2f}" if one.before_s and one.after_s is not None else "-"
-        lines.append(f"{_named(name_of(one.key))} {time_of(one.before_s):>11} {time_of(one.after_s):>11} {ratio:>7}")
-    return lines + _rest(len(changes))
 
 
 def of_scaling(rows: Sequence[Scaled], *, over_bytes: bool) -> list[str]:

@@ -1,4 +1,5 @@
 // Replays of a recorded job, its critical path, and what made ranks wait.
+#include <malloc.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -34,6 +35,13 @@ struct Causes {
     std::vector<std::int32_t> ranks;
 };
 
+/// What a replay has freed lies between what stays, and other threads can't use it.
+void give_back_memory() {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
 Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& bound_of, std::size_t most,
                  const nb::object& predicted_of) {
     Causes out;
@@ -47,7 +55,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
                                                              kind.bytes, trace.plans[kind.plan].algorithm));
     };
     const nb::gil_scoped_release released;
-    trace = trace::read_trace(files);
+    trace = trace::read_trace(files, true);
     // Where no bound is known, it is the ideal network.
     const bool has_bounds = !bound_of.is_none() || std::any_of(trace.plans.begin(), trace.plans.end(),
                                                                [](const auto& plan) { return plan.bound_s > 0; });
@@ -55,6 +63,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
     {
         trace::Awaited awaited;
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
+        give_back_memory();
         // Behind the one that takes most memory.
         others = std::async(std::launch::async, [&] {
             out.message_runs = trace::message_runs(trace);

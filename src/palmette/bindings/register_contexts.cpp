@@ -73,11 +73,34 @@ void register_contexts(nb::module_& m) {
 
     nb::class_<ReadContexts>(m, "ReadContexts", "The contexts of a job, and the ranks of its processes.")
         .def_ro("contexts", &ReadContexts::contexts, nb::rv_policy::reference_internal)
-        .def_ro("ranks", &ReadContexts::ranks);
+        .def_ro("ranks", &ReadContexts::ranks)
+        .def(
+            "packed",
+            [](const ReadContexts& self) {
+                const std::string bytes = self.packed();
+                return nb::bytes(bytes.data(), bytes.size());
+            },
+            "As bytes, for another process on a machine of this type.")
+        .def(
+            "append", [](ReadContexts& self, const nb::bytes& packed) { self.append({packed.c_str(), packed.size()}); },
+            "packed"_a,
+            "Adds what the reader of the next share has found: afterwards it is as if one had read both. Cost: O(its "
+            "contexts). Raises Error where that isn't what `packed` gives.");
     m.def(
-        "read_contexts", &trace::read_contexts, "files"_a, "threads"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
-        "Calling contexts that samples of a job's processes have met, of those that know their rank: the same for any "
-        "number of threads, 0: one for each processor. Cost: O(contexts of all processes). Raises Error.");
+        "read_contexts",
+        [](const std::vector<std::string>& files, unsigned threads, std::uint32_t share, std::uint32_t shares) {
+            return trace::read_contexts(files, threads, {share, shares});
+        },
+        "files"_a, "threads"_a = 0, "share"_a = 0, "shares"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
+        "Calling contexts that samples of a job's processes have met, of those that know their rank, or of one of "
+        "`shares` parts of them: the same for any number of threads, 0: one for each processor. Cost: O(contexts of "
+        "these processes). Raises Error.");
+
+    nb::class_<trace::OffProcessor>(m, "OffProcessor",
+                                    "Seconds off the processor in long stretches between two calls, by state.")
+        .def_ro("put_aside_s", &trace::OffProcessor::put_aside_s, "It waited for a processor.")
+        .def_ro("io_s", &trace::OffProcessor::io_s, "Blocked, in I/O or page faults.")
+        .def_ro("asleep_s", &trace::OffProcessor::asleep_s, "Blocked otherwise.");
 
     nb::class_<GapTime>(m, "GapTime", "Time outside of MPI between calls of two places, of a late rank and of others.")
         .def_ro("before_function", &GapTime::before_function, "Index into functions: of the call that it is behind.")
@@ -87,12 +110,15 @@ void register_contexts(nb::module_& m) {
         .def_ro("late_s", &GapTime::late_s)
         .def_ro("late_cpu_s", &GapTime::late_cpu_s, "Of it, on a processor.")
         .def_ro("other_s", &GapTime::other_s, "Mean of those that waited, by how long they did.")
-        .def_ro("other_cpu_s", &GapTime::other_cpu_s);
+        .def_ro("other_cpu_s", &GapTime::other_cpu_s)
+        .def_ro("late_off", &GapTime::late_off, "Of it, off the processor, by the kernel's account.")
+        .def_ro("other_off", &GapTime::other_off);
 
     nb::class_<trace::ProcessorTime>(m, "ProcessorTime", "Seconds that a process was on processors, by samples.")
         .def_ro("computing_s", &trace::ProcessorTime::computing_s, "Outside of MPI, threads that make calls.")
         .def_ro("in_calls_s", &trace::ProcessorTime::in_calls_s, "Of these threads, in calls.")
-        .def_ro("beside_s", &trace::ProcessorTime::beside_s, "Of other threads.");
+        .def_ro("beside_s", &trace::ProcessorTime::beside_s, "Of other threads.")
+        .def_ro("off", &trace::ProcessorTime::off, "Outside of MPI, threads that make calls.");
 
     nb::class_<LateWork>(m, "LateWork", "What a late rank did since it last met those that waited for it.")
         .def_ro("function", &LateWork::function, "Index into functions: of the calls that waited for it.")

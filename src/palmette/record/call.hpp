@@ -268,6 +268,10 @@ class Call {
         open.requests.store(requests_, std::memory_order_relaxed);
         open.receives_from.store(receives_ ? received_from_ : -1, std::memory_order_relaxed);
         begin_ = now();
+        if (begin_ - thread_->left_ticks > thread_->long_gap) [[unlikely]] {
+            recorder_->account_for_gap(*thread_);
+            begin_ = now();
+        }
         open.ticks.store(begin_, std::memory_order_release);
     }
 
@@ -292,6 +296,9 @@ class Call {
             add(matched_ticks_, ended, function_, communicator_, path_, 0, bytes_, peer_, tag_, 0, true);
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
         thread_->entry->open.ticks.store(0, std::memory_order_release);
+        thread_->left_ticks = ended;
+        if (ended - thread_->account.ticks > thread_->old_account) [[unlikely]]
+            Recorder::renew_account(*thread_);
         // Now and then, so that a recording tells how far its process got, however it ends.
         if ((thread_->recorded - thread_->updated_at) > 4096 || ended - thread_->updated_ticks > clock_interval) {
             thread_->updated_at = thread_->recorded;

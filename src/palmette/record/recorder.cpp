@@ -150,6 +150,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(samples.threads, samples.threads.capacity, sizeof(trace::SampledThread));
     layout.place(samples.modules, samples.modules.capacity, sizeof(trace::ModuleEntry));
     layout.place(samples.texts, samples.texts.capacity, 1);
+    layout.place(samples.accounts, samples.accounts.capacity, sizeof(trace::AccountedGap));
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
@@ -195,7 +196,8 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.sends, header.sends);
     place(section.ring, header.ring);
     using Samples = trace::SamplingHeader;
-    for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts})
+    for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts,
+                             &Samples::accounts})
         place(section.sampling.*table, header.sampling.*table);
     place(section.peers, header.peers);
     put_text(section.executable, own_path());
@@ -356,6 +358,7 @@ ThreadState* Recorder::join_thread() {
     thread->next_stack = nullptr;
     if (!simulated) pthread_setspecific(key_, thread);
     take_entry(*thread);
+    open_account(*thread);
     return thread;
 }
 
@@ -419,6 +422,7 @@ void Recorder::leave_thread(ThreadState& thread) {
         give_back_entry(*one);
     }
     thread.calls.forget_all();
+    thread.account.close();
     thread_state = nullptr;
     if (!kept) delete &thread;
 }

@@ -19,6 +19,7 @@
 #include "palmette/base/outer_calls.hpp"
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
+#include "palmette/record/kernel_account.hpp"
 #include "palmette/record/peers.hpp"
 #include "palmette/record/requests.hpp"
 #include "palmette/record/sync.hpp"
@@ -60,6 +61,10 @@ struct ThreadState {
     MPI_Datatype last_type = MPI_DATATYPE_NULL;
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
+    std::uint64_t left_ticks = 0;  ///< when its last call ended
+    /// Ticks outside of calls, and since the account was read, from which on the kernel is asked.
+    std::uint64_t long_gap = UINT64_MAX, old_account = UINT64_MAX;
+    KernelAccount account;
     bool counts_sent = false;  ///< of the first state: the call that it has begun last is one whose messages count
     /// Whom the thread has sent to lately, by the communicator's index << 32 | rank in it.
     struct SentTo {
@@ -238,6 +243,10 @@ class Recorder {
             counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
     }
     void update_clock();
+    /// The thread has been outside of its calls for long, until now. Some 2 us.
+    void account_for_gap(ThreadState& thread);
+    /// Takes a new beginning for the next such gap, so that little lies before it.
+    static void renew_account(ThreadState& thread);
     PathTable& paths() { return paths_; }
     bool with_paths() const { return with_paths_; }
 
@@ -252,6 +261,7 @@ class Recorder {
     std::uint16_t add_communicator(MPI_Comm comm, std::uint64_t id);
     std::uint64_t leader(MPI_Comm comm) const;
     void take_entry(ThreadState& thread);
+    void open_account(ThreadState& thread) const;
     void give_back_entry(ThreadState& thread);
     static std::uint64_t own_id(int rank);  ///< of MPI_COMM_SELF
     template <class Entry>

@@ -35,6 +35,7 @@ void size_sampling(trace::SamplingHeader& header) {
     header.threads.capacity = wished ? 4096 : 0;
     header.modules.capacity = wished ? 1024 : 0;
     header.texts.capacity = wished ? 1U << 20U : 0;
+    header.accounts.capacity = wished ? 1U << 16U : 0;
 }
 
 }  // namespace palmette::record

@@ -1,8 +1,10 @@
 #include "palmette/trace/causes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -131,14 +133,39 @@ struct Spent {
     }
 };
 
+/// What the waits of a thread inherit, which are asked for from the last one on. Waits inherit from later ones shortly
+/// before they are asked for: memory is held for those alone.
+class Inherited {
+  public:
+    explicit Inherited(std::size_t waits) : chunks_((waits + size - 1) / size) {}
+    void add(std::size_t wait, double cost_s) {
+        auto& chunk = chunks_[wait / size];
+        if (!chunk) chunk = std::make_unique<Chunk>();
+        (*chunk)[wait % size] += cost_s;
+    }
+    double take(std::size_t wait) {
+        auto& chunk = chunks_[wait / size];
+        if (!chunk) return 0;
+        const double cost_s = (*chunk)[wait % size];
+        if (wait % size == 0) chunk.reset();
+        return cost_s;
+    }
+
+  private:
+    static constexpr std::size_t size = 256;
+    using Chunk = std::array<double, size>;
+    std::vector<std::unique_ptr<Chunk>> chunks_;
+};
+
 class DelayCosts {
   public:
     DelayCosts(const Trace& trace, const Awaited& awaited)
         : trace_(trace), roles_(trace), awaited_(awaited), has_samples_(trace.has_samples()) {
         for (const OfThread& thread : awaited.threads) {
-            inherited_.emplace_back(thread.waits.size(), 0.0);
+            inherited_.emplace_back(thread.waits.size());
             behind_.push_back(thread.waits.size());
             sampled_.push_back(thread.thread->samples.size());
+            accounted_.push_back(thread.thread->off.size());
         }
     }
 
@@ -187,10 +214,7 @@ class DelayCosts {
     void prefetch(std::int32_t number, std::uint32_t wait) const {
         constexpr std::uint32_t ahead = 2, far_ahead = 8;
         const OfThread& thread = thread_of(awaited_, number);
-        if (wait >= far_ahead) {
-            __builtin_prefetch(&thread.waits[wait - far_ahead]);
-            __builtin_prefetch(&inherited_[static_cast<std::size_t>(number)][wait - far_ahead]);
-        }
+        if (wait >= far_ahead) __builtin_prefetch(&thread.waits[wait - far_ahead]);
         if (wait >= ahead) thread.thread->prefetch(thread.waits[wait - ahead].event);
         const std::size_t sampled = sampled_[static_cast<std::size_t>(number)];
         if (sampled > 0 && sampled <= thread.thread->samples.size())
@@ -201,7 +225,7 @@ class DelayCosts {
         const OfThread& waiter = thread_of(awaited_, number);
         const Wait& wait = waiter.waits[index];
         const double waited_s = wait.seconds;
-        const double cost_s = inherited_[static_cast<std::size_t>(number)][index];
+        const double cost_s = inherited_[static_cast<std::size_t>(number)].take(index);
         out_.waiting_s += waited_s;
         const OfThread& late = thread_of(awaited_, wait.begun_by.thread);
         spend(own_, number, wait.event, late);
@@ -232,15 +256,16 @@ class DelayCosts {
             if (share_s > counted_s) row.removable_s += share_s - std::exchange(counted_s, share_s);
         }
         out_.short_term_s += rate * delayed_s;
-        auto& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
+        Inherited& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
         for (std::size_t w = others.first_wait; w < others.behind_waits; ++w)
-            inherits[w] += (rate + long_rate) * static_cast<double>(late.waits[w].seconds);
+            inherits.add(w, (rate + long_rate) * static_cast<double>(late.waits[w].seconds));
     }
 
     LateWorks::Side side(const OfThread& thread, std::int32_t number, const Spent& spent) {
         const auto process = static_cast<std::size_t>(thread.process);
-        return {thread.thread, &trace_.processes[process], thread.process, &spent.gaps,
-                &sampled_[static_cast<std::size_t>(number)]};
+        const auto index = static_cast<std::size_t>(number);
+        return {thread.thread, &trace_.processes[process], thread.process,
+                &spent.gaps,   &sampled_[index],           &accounted_[index]};
     }
 
     /// All that wait for one call have mostly the same interval of it.
@@ -355,10 +380,11 @@ class DelayCosts {
     const Awaited& awaited_;
     const bool has_samples_;
     LateWorks works_;
-    std::vector<std::vector<double>> inherited_;  ///< by thread and wait
+    std::vector<Inherited> inherited_;  ///< by thread
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
-    std::vector<std::size_t> behind_;   ///< by thread: where first_wait() found the last one
-    std::vector<std::size_t> sampled_;  ///< by thread: where its samples were looked at last
+    std::vector<std::size_t> behind_;  ///< by thread: where first_wait() found the last one
+    std::vector<std::size_t> sampled_,
+        accounted_;  ///< by thread: where its samples and its account were looked at last
     Spent own_, cached_;
     std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
     At cached_at_;

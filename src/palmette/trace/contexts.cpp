@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "palmette/trace/section_reader.hpp"
 #include "palmette/trace/section_samples.hpp"
@@ -18,6 +21,62 @@ std::uint64_t mixed(std::uint64_t number) {
     number = (number ^ (number >> 33U)) * 0xC4CEB9FE1A85EC53U;
     return number ^ (number >> 33U);
 }
+
+/// Values of one machine's processes, one behind the other.
+class Packer {
+  public:
+    template <class Value>
+    void value(const Value& one) {
+        static_assert(std::is_trivially_copyable_v<Value>);
+        bytes_.append(reinterpret_cast<const char*>(&one), sizeof one);
+    }
+    template <class Value>
+    void list(const std::vector<Value>& values) {
+        value(std::uint64_t{values.size()});
+        static_assert(std::is_trivially_copyable_v<Value>);
+        bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
+    }
+    void text(const std::string& text) {
+        value(static_cast<std::uint32_t>(text.size()));
+        bytes_ += text;
+    }
+    std::string take() { return std::move(bytes_); }
+
+  private:
+    std::string bytes_;
+};
+
+class Unpacker {
+  public:
+    explicit Unpacker(std::string_view bytes) : left_(bytes) {}
+    template <class Value>
+    Value value() {
+        Value out;
+        std::memcpy(&out, taken(sizeof out).data(), sizeof out);
+        return out;
+    }
+    template <class Value>
+    std::vector<Value> list() {
+        const auto count = value<std::uint64_t>();
+        if (count > left_.size() / sizeof(Value)) refuse();
+        std::vector<Value> out(count);
+        const std::string_view bytes = taken(count * sizeof(Value));
+        if (count > 0) std::memcpy(out.data(), bytes.data(), bytes.size());
+        return out;
+    }
+    std::string text() { return std::string(taken(value<std::uint32_t>())); }
+    bool is_at_end() const { return left_.empty(); }
+    [[noreturn]] static void refuse() { fail("calling contexts of another reader: they are damaged"); }
+
+  private:
+    std::string_view taken(std::size_t bytes) {
+        if (bytes > left_.size()) refuse();
+        const std::string_view out = left_.substr(0, bytes);
+        left_.remove_prefix(bytes);
+        return out;
+    }
+    std::string_view left_;
+};
 
 }  // namespace
 
@@ -112,11 +171,56 @@ void JobContexts::add(const JobContexts& other, std::int32_t first) {
         sums.push_back({found[one.context], first + one.process, one.samples, one.cpu_ns});
 }
 
-ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threads) {
+std::string ReadContexts::packed() const {
+    Packer out;
+    out.value(std::uint64_t{contexts.frames.size()});
+    for (const SampledFrame& one : contexts.frames) {
+        out.value(one.kind);
+        out.value(one.offset);
+        out.value(one.line);
+        out.value(static_cast<std::uint32_t>(one.is_innermost));
+        for (const std::string* const text : {&one.module, &one.build_id, &one.function}) out.text(*text);
+    }
+    out.list(contexts.nodes);
+    out.list(contexts.sums);
+    out.list(ranks);
+    return out.take();
+}
+
+void ReadContexts::append(std::string_view packed) {
+    Unpacker from(packed);
+    JobContexts other;
+    constexpr std::size_t longest = 4096;  // as sections' texts are read
+    for (auto frames = from.value<std::uint64_t>(); frames > 0; --frames) {
+        SampledFrame& one = other.frames.emplace_back();
+        one.kind = from.value<ContextKind>();
+        one.offset = from.value<std::uint64_t>();
+        one.line = from.value<std::uint32_t>();
+        one.is_innermost = from.value<std::uint32_t>() != 0;
+        for (std::string* const text : {&one.module, &one.build_id, &one.function})
+            *text = base::printable(from.text(), longest);
+    }
+    other.nodes = from.list<JobContext>();
+    other.sums = from.list<ContextSum>();
+    const auto others = from.list<std::int32_t>();
+    bool is_right = from.is_at_end();
+    for (std::size_t i = 1; i < other.nodes.size() && is_right; ++i)
+        is_right = other.nodes[i].parent < i && other.nodes[i].frame < other.frames.size();
+    for (const ContextSum& one : other.sums)
+        is_right = is_right && one.context < other.nodes.size() && one.process >= 0 &&
+                   static_cast<std::size_t>(one.process) < others.size();
+    if (!is_right) Unpacker::refuse();
+    contexts.add(other, static_cast<std::int32_t>(ranks.size()));
+    ranks.insert(ranks.end(), others.begin(), others.end());
+}
+
+ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threads, Share share) {
     struct Part {
         JobContexts contexts;
         std::vector<std::int32_t> ranks;
     };
+    if (share.of == 0 || share.number >= share.of)
+        fail("share ", share.number, " of ", share.of, ": give a number below that of the shares");
     std::vector<std::unique_ptr<const Mapping>> mappings;
     std::vector<SectionReader> sections;
     for (const std::string& file : files) {
@@ -125,6 +229,10 @@ ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threa
             if (section.header().rank.load(std::memory_order_acquire) >= 0) sections.push_back(section);
         });
     }
+    const auto cut = [&](std::uint32_t number) {
+        return sections.begin() + static_cast<std::ptrdiff_t>(sections.size() * number / share.of);
+    };
+    sections = std::vector<SectionReader>(cut(share.number), cut(share.number + 1));
     if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t parts = std::min<std::size_t>(threads, std::max<std::size_t>(1, sections.size()));
     const auto read = [&](std::size_t part) {

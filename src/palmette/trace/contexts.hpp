@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -72,13 +73,24 @@ class JobContexts {
     std::unordered_map<std::uint64_t, std::uint32_t, Hash> node_numbers_;  ///< by parent and frame
 };
 
-/// The contexts of all processes in the files that know their rank, and these ranks in the processes' order. The same
-/// for any number of threads (0: as many as there are processors). Throws base::Error. Cost: O(contexts of all
-/// processes), shared out among threads; memory O(what is different + sums).
+/// Which part of a job's processes, in their order: those of several readers together are all.
+struct Share {
+    std::uint32_t number = 0, of = 1;
+};
+
+/// The contexts of all processes in the files that know their rank, or of a share of them, and these ranks in the
+/// processes' order. The same for any number of threads (0: as many as there are processors). Throws base::Error. Cost:
+/// O(contexts of these processes), shared out among threads; memory O(what is different + sums).
 struct ReadContexts {
     JobContexts contexts;
     std::vector<std::int32_t> ranks;
+
+    /// For another reader of the same machine type: what `append` takes.
+    std::string packed() const;
+    /// Adds what the reader of the next share has found: afterwards it is as if one had read both. Throws base::Error
+    /// where that isn't what `packed` makes. Cost: O(its nodes + sums).
+    void append(std::string_view packed);
 };
-ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threads = 0);
+ReadContexts read_contexts(const std::vector<std::string>& files, unsigned threads = 0, Share share = {});
 
 }  // namespace palmette::trace

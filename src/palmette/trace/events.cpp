@@ -105,7 +105,7 @@ class RingReader : public EventReader {
 
 class Reader {
   public:
-    Reader() {
+    explicit Reader(bool with_samples) : with_samples_(with_samples) {
         out_.paths.emplace_back();
         paths_.of("");
         out_.communicators.emplace_back();
@@ -198,7 +198,7 @@ class Reader {
             thread.dropped = ring.begin;
             if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, means);
         }
-        read_samples(section, info, file, process, number);
+        if (with_samples_) read_samples(section, info, file, process, number);
         for (const RequestInfo& request : info.outstanding) {
             if (request.maker == 0 || request.maker > process.threads.size()) continue;
             Event& event = process.threads[request.maker - 1].outstanding.emplace_back();
@@ -230,10 +230,17 @@ class Reader {
             to.push_back(
                 {common(file, samples.real_ns[i]), nodes[samples.context[i]], static_cast<float>(samples.cpu_s[i])});
         }
+        for (const AccountedInfo& one : accounts_in(section))
+            if (one.thread > 0 && one.thread <= process.threads.size())
+                process.threads[one.thread - 1].off.push_back(
+                    {common(file, one.end_real_ns), {one.put_aside_s, one.io_s, one.asleep_s}});
+        for (TracedThread& thread : process.threads) thread.samples.shrink_to_fit();
+        process.beside.shrink_to_fit();
     }
 
     /// In a communicator of a small job: one of several jobs together. A damaged file may claim any number.
     static constexpr std::int32_t most_ranks = 1 << 16;
+    const bool with_samples_;
     Trace out_;
     Numbers<std::string> functions_, paths_;
     Numbers<std::uint64_t> communicators_;
@@ -241,8 +248,8 @@ class Reader {
 
 }  // namespace
 
-Trace read_trace(const std::vector<TraceFile>& files) {
-    Reader reader;
+Trace read_trace(const std::vector<TraceFile>& files, bool with_samples) {
+    Reader reader(with_samples);
     for (const TraceFile& file : files) reader.read(file);
     return reader.take();
 }

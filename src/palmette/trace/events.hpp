@@ -66,6 +66,25 @@ struct Sampled {
     float cpu_s = 0;            ///< processor time of the thread since its sample before
 };
 
+/// Seconds off the processor, by state.
+struct OffProcessor {
+    double put_aside_s = 0;  ///< it waited for a processor
+    double io_s = 0;         ///< blocked, in I/O or page faults
+    double asleep_s = 0;     ///< blocked otherwise
+
+    void add(const OffProcessor& other, double weight) {
+        put_aside_s += weight * other.put_aside_s;
+        io_s += weight * other.io_s;
+        asleep_s += weight * other.asleep_s;
+    }
+};
+
+/// The same of a long stretch between two calls.
+struct OffBetween {
+    std::int64_t at_ns = 0;  ///< its end
+    OffProcessor off;
+};
+
 /// Events of one thread in the order in which their calls ended; requests stand before the call that completed them.
 struct TracedThread {
     std::vector<Event> events;
@@ -74,6 +93,7 @@ struct TracedThread {
     std::uint64_t dropped = 0;       ///< calls of which only sums remain
     std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
     std::vector<Sampled> samples;    ///< by time
+    std::vector<OffBetween> off;     ///< by time; only where samples were taken, too
 
     /// From when on all is there; the least number where there is no event.
     std::int64_t first_ns() const {
@@ -129,8 +149,9 @@ struct TraceFile {
     std::int64_t error_ns = 0;
 };
 
-/// All calls of a job that its rings hold; the files stay mapped as long as the trace lives. Throws base::Error as
-/// Recording::read does. Cost: O(processes).
-Trace read_trace(const std::vector<TraceFile>& files);
+/// All calls of a job that its rings hold, and samples where they are wanted; the files stay mapped as long as the
+/// trace lives. Throws base::Error as Recording::read does. Cost: O(processes), with samples O(samples log samples +
+/// contexts).
+Trace read_trace(const std::vector<TraceFile>& files, bool with_samples = false);
 
 }  // namespace palmette::trace

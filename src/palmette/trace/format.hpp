@@ -10,7 +10,7 @@
 namespace palmette::trace {
 
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
-inline constexpr std::uint32_t format_version = 4;
+inline constexpr std::uint32_t format_version = 5;
 inline constexpr std::size_t page_bytes = 4096;
 /// Of sections in the file: the largest page that a system maps files by, on arm64.
 inline constexpr std::size_t section_alignment = 65536;
@@ -92,6 +92,8 @@ struct SamplingHeader {
     Table threads;                            ///< SampledThread
     Table modules;                            ///< ModuleEntry; 0 is unused
     Table texts;                              ///< characters: names, each with a 0 behind it; 0 is an empty one
+    Table accounts;                           ///< AccountedGap: the n-th is at n % capacity
+    Shared<std::uint64_t> accounted_gaps;     ///< of them, those that were written, overwritten ones included
 };
 
 /// At the beginning of a section: one process.
@@ -246,6 +248,20 @@ struct SampledThread {
     std::uint32_t unused;
 };
 static_assert(sizeof(SampledThread) == 32);
+
+/// How the kernel accounts for a thread's time around a long stretch between two of its calls: what of it is neither on
+/// a processor nor on the way to one, it was blocked. Read as Sample is.
+struct AccountedGap {
+    Shared<std::uint64_t> ticks;        ///< its end, where the next call begins
+    Shared<std::uint64_t> begin_ticks;  ///< where the call before ended
+    Shared<std::uint64_t>
+        since_ticks;  ///< what follows is from then on: mostly the same, else up to milliseconds before
+    Shared<std::uint64_t> ran_ns;
+    Shared<std::uint64_t> waited_ns;  ///< for a processor
+    Shared<std::uint32_t> thread;     ///< number of its ThreadEntry, from 1
+    Shared<std::uint32_t> io;         ///< page faults that needed I/O, and blocks read and written
+};
+static_assert(sizeof(AccountedGap) == 48);
 
 /// A call that has begun and not ended; ticks is 0 when there is none.
 struct OpenCall {

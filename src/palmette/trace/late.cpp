@@ -5,10 +5,11 @@
 namespace palmette::trace {
 namespace {
 
-/// Calls `use` with the samples of a stretch, the last one first; returns how many there are. `hint`: where the last
-/// stretch ended; stretches come mostly from the last one backwards, and a search through all samples misses caches.
-template <class Use>
-std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, std::size_t& hint, Use use) {
+/// Calls `use` with the samples of a stretch, the last one first, or with what else lies at moments; returns how many
+/// there are. `hint`: where the last stretch ended; stretches come mostly from the last one backwards, and a search
+/// through all samples misses caches.
+template <class One, class Use>
+std::size_t for_samples(const std::vector<One>& samples, const Gap& gap, std::size_t& hint, Use use) {
     constexpr std::size_t near = 4;
     const auto is_end = [&](std::size_t i) {
         return (i == samples.size() || samples[i].at_ns >= gap.end_ns) && (i == 0 || samples[i - 1].at_ns < gap.end_ns);
@@ -18,7 +19,7 @@ std::size_t for_samples(const std::vector<Sampled>& samples, const Gap& gap, std
     if (!is_end(hint))
         hint = static_cast<std::size_t>(
             std::lower_bound(samples.begin(), samples.end(), gap.end_ns,
-                             [](const Sampled& one, std::int64_t time_ns) { return one.at_ns < time_ns; }) -
+                             [](const One& one, std::int64_t time_ns) { return one.at_ns < time_ns; }) -
             samples.begin());
     auto at = samples.begin() + static_cast<std::ptrdiff_t>(hint);
     std::size_t count = 0;
@@ -45,6 +46,9 @@ void LateWorks::spend(Spent& out, const Side& side, double weight) {
             sum.cpu_s += weight * static_cast<double>(one.cpu_s);
             out.contexts[one.context] += weight * static_cast<double>(one.cpu_s);
         });
+        if (!side.thread->off.empty())
+            for_samples(side.thread->off, gap, *side.behind_off,
+                        [&](const OffBetween& one) { sum.off.add(one.off, weight); });
         if (side.process->beside.empty()) continue;
         std::size_t beside = side.process->beside.size();
         looked_at += for_samples(side.process->beside, gap, beside, [&](const Sampled& one) {
@@ -75,6 +79,7 @@ void LateWorks::flush() {
             Seconds& sum = open_->other.gaps[key];
             sum.wall_s += scale * one.wall_s;
             sum.cpu_s += scale * one.cpu_s;
+            sum.off.add(one.off, scale);
         }
         for (const auto& [context, seconds] : others_.contexts) open_->other.contexts[context] += scale * seconds;
         for (const auto& [context, seconds] : others_.beside) open_->other.beside[context] += scale * seconds;
@@ -90,6 +95,8 @@ std::vector<ProcessorTime> processor_times(const Trace& trace, std::int64_t begi
     for (const TracedProcess& process : trace.processes) {
         ProcessorTime& sum = out.emplace_back();
         for (const TracedThread& thread : process.threads) {
+            for (const OffBetween& one : thread.off)
+                if (one.at_ns >= begin_ns && one.at_ns < end_ns) sum.off.add(one.off, 1);
             std::size_t next = 0;
             const auto take_until = [&](std::int64_t until_ns, double& to) {
                 for (; next < thread.samples.size() && thread.samples[next].at_ns < until_ns; ++next)
@@ -133,10 +140,12 @@ std::vector<LateWork> LateWorks::take() {
         for (const auto& [gap, seconds] : one.late.gaps) {
             gaps[gap].late_s = seconds.wall_s;
             gaps[gap].late_cpu_s = seconds.cpu_s;
+            gaps[gap].late_off = seconds.off;
         }
         for (const auto& [gap, seconds] : one.other.gaps) {
             gaps[gap].other_s = seconds.wall_s;
             gaps[gap].other_cpu_s = seconds.cpu_s;
+            gaps[gap].other_off = seconds.off;
         }
         for (auto& [gap, time] : gaps) {
             std::tie(time.before_function, time.before_path, time.after_function, time.after_path) = gap;

@@ -23,6 +23,7 @@ struct Gap {
 struct GapTime {
     std::uint32_t before_function = 0, before_path = 0, after_function = 0, after_path = 0;
     double late_s = 0, late_cpu_s = 0, other_s = 0, other_cpu_s = 0;  ///< cpu: of it, on a processor, by samples
+    OffProcessor late_off, other_off;                                 ///< of it, by the kernel's account
 };
 
 /// Processor time in a calling context outside of MPI.
@@ -47,6 +48,7 @@ struct ProcessorTime {
     double computing_s = 0;  ///< outside of MPI, of threads that make calls
     double in_calls_s = 0;   ///< of these threads, in calls
     double beside_s = 0;     ///< of other threads
+    OffProcessor off;        ///< outside of MPI, of threads that make calls: in long stretches between two calls
 };
 /// By process. Cost: O(calls + samples).
 std::vector<ProcessorTime> processor_times(const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns);
@@ -59,7 +61,9 @@ class LateWorks {
         const TracedProcess* process = nullptr;
         std::int32_t number = 0;  ///< of the process
         const std::vector<Gap>* gaps = nullptr;
-        std::size_t* behind = nullptr;  ///< where the thread's samples were looked at last: next time not far before
+        /// Where the thread's samples were looked at last, and its account: next time not far before.
+        std::size_t* behind = nullptr;
+        std::size_t* behind_off = nullptr;
     };
 
     /// `waiting`: the call that waited, for what `at` began. Cost: O(gaps + samples in them), of the late side once for
@@ -73,6 +77,7 @@ class LateWorks {
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;
     struct Seconds {
         double wall_s = 0, cpu_s = 0;
+        OffProcessor off;
     };
     struct Spent {
         std::map<GapKey, Seconds> gaps;

@@ -30,6 +30,7 @@ struct Instance {
     std::int64_t last_begin = none, second_begin = none;
     std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
     std::int64_t root_begin = none;
+    std::int32_t counted = -1;  ///< the first process that one of its calls has waited for
     double bound_s = -1;
     std::vector<ScanPart> begins;  ///< of scans
 
@@ -100,6 +101,27 @@ class ByInstance {
 };
 
 using Instances = ByInstance<Instance>;
+
+/// What a map has under the keys that were asked for lately: most calls come from one of a few places by turns. Values
+/// keep their addresses.
+template <class Key, class Value>
+class Recent {
+  public:
+    /// `find` looks for it in the map.
+    template <class Find>
+    Value& at(const Key& key, std::size_t hash, Find find) {
+        Slot& slot = slots_[hash % slots_.size()];
+        if (!slot.value || slot.key != key) slot = {key, &find()};
+        return *slot.value;
+    }
+
+  private:
+    struct Slot {
+        Key key{};
+        Value* value = nullptr;
+    };
+    std::array<Slot, 64> slots_;
+};
 
 /// Messages from one process to another on a communicator with a tag, in the order in which they were started.
 using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;

@@ -42,8 +42,7 @@ class Chained {
     };
     /// State of a wait. `depth`: number of messages that were waited for one behind the other; 0: not known yet.
     struct State {
-        std::uint16_t depth = 0;
-        bool by_message = false, is_passed_on = false;
+        std::uint16_t depth : 14 = 0, by_message : 1 = 0, is_passed_on : 1 = 0;
     };
 
     template <class Use>
@@ -83,7 +82,7 @@ class Chained {
         while (true) {
             State& state = state_of(at);
             if (state.depth > 0) break;
-            state.by_message = is_message(wait_of(at).begun_by);
+            state.by_message = is_message(wait_of(at).begun_by) ? 1 : 0;
             state.depth = 1;  // also ends what goes round, as clocks that disagree may have it
             open.push_back(at);
             if (!state.by_message) break;
@@ -96,8 +95,8 @@ class Chained {
             const Number before = i + 1 < open.size() ? open[i + 1] : at;
             const bool is_last = before.thread == open[i].thread && before.wait == open[i].wait;
             if (is_last || !state.by_message || !state_of(before).by_message) continue;
-            state_of(before).is_passed_on = true;
-            state.depth = static_cast<std::uint16_t>(std::min(most_depth, state_of(before).depth + 1));
+            state_of(before).is_passed_on = 1;
+            state.depth = std::min(most_depth, state_of(before).depth + 1) & most_depth;
         }
     }
 
@@ -133,7 +132,7 @@ class Chained {
         behind_[{tip.thread, tip.wait}] = &sum;
     }
 
-    static constexpr int most_depth = 65535;
+    static constexpr int most_depth = (1 << 14) - 1;
     static constexpr std::size_t least_processes = 3;
     const Trace& trace_;
     const Awaited& awaited_;

@@ -146,6 +146,15 @@ struct SamplingInfo {
     std::vector<SampledThreadInfo> threads;
 };
 
+/// A long stretch of a thread between two of its calls, off the processor by state: as the kernel accounts for it.
+struct AccountedInfo {
+    std::int64_t end_real_ns = 0;  ///< of the node's time
+    std::uint32_t thread = 0;      ///< number of the thread in calls
+    double put_aside_s = 0;        ///< it waited for a processor
+    double io_s = 0;               ///< blocked, where pages or blocks were read or written meanwhile
+    double asleep_s = 0;           ///< blocked otherwise
+};
+
 /// Samples one by one, as columns.
 struct SampleColumns {
     std::vector<std::int64_t> real_ns;  ///< of the node's time

@@ -53,6 +53,9 @@ class Replayer {
             Thread& thread = threads_[t];
             for (std::size_t i = 0; i < thread.size; ++i) gather(thread.traced->at(i), thread);
             for (const Event& event : thread.traced->outstanding) gather(event, thread);
+            // Mostly all of this side of its channels.
+            for (Side* const side : grown_) side->shrink_to_fit();
+            grown_.clear();
         }
         roles_.restart();
         gatherings_.for_each([&](std::uint32_t communicator, Gathering& one) {
@@ -69,45 +72,50 @@ class Replayer {
             const std::int32_t rank = roles_.rank_in(thread.process, event.communicator);
             if (roles_.kind(event) == Kind::scan) one.parts.push_back({rank, {}});
             if (costs_ != Costs::measured) prices_.note(one, roles_, event, rank);
-            if (event.is_request) thread.begun.push_back({event.begin_ns, nullptr, &one, rank, event.peer});
+            if (event.is_request) thread.begun.push_back({event.begin_ns, &one, rank, event.peer});
             return;
         }
-        const auto index = [&] { return static_cast<std::int32_t>(&thread - threads_.data()); };
+        const auto add = [&](Side& side) {
+            if (side.size() == side.capacity()) grown_.push_back(&side);
+            side.emplace_back(event.begin_ns, static_cast<std::int32_t>(&thread - threads_.data()));
+            ++thread.ends_in_all;
+        };
         if (const Channel* const sent = roles_.channel_of(event, thread.process, Kind::send, roles_.begins_send(event)))
-            channels_[*sent].sends.push_back({{event.begin_ns, nan(), {index(), 0}}, nobody});
+            add(ends_of(*sent, thread).sends);
         if (const Channel* const received =
                 roles_.channel_of(event, thread.process, Kind::receive, roles_.completes(event)))
-            channels_[*received].receives.push_back({{event.begin_ns, nan(), {index(), 0}}, nobody});
+            add(ends_of(*received, thread).receives);
     }
 
-    static double nan() { return std::numeric_limits<double>::quiet_NaN(); }
+    Ends& ends_of(const Channel& channel, Thread& thread) {
+        const auto& [communicator, from, to, tag] = channel;
+        Thread::Known& known = thread.known[static_cast<std::uint32_t>(from ^ to ^ tag) % thread.known.size()];
+        if (!known.ends || known.channel != channel) known = {channel, &channels_[channel]};
+        return *known.ends;
+    }
 
     /// Both ends of a channel have its messages in the same order.
     void link() {
         const auto by_begin = [](Side& ends) {
             std::stable_sort(ends.begin(), ends.end(),
-                             [](const End& a, const End& b) { return a.begin.measured_ns < b.begin.measured_ns; });
+                             [](const End& a, const End& b) { return a.begin_ns < b.begin_ns; });
         };
+        for (Thread& thread : threads_) thread.ends.reserve(thread.ends_in_all);
         for (auto& [channel, ends] : channels_) {
             by_begin(ends.sends);
             by_begin(ends.receives);
-            // Where a ring dropped the first ones, the last belong together.
-            const bool from_end = trace_.processes[static_cast<std::size_t>(std::get<1>(channel))].dropped > 0 ||
-                                  trace_.processes[static_cast<std::size_t>(std::get<2>(channel))].dropped > 0;
-            if (from_end && ends.sends.size() != ends.receives.size()) {
-                auto& longer = ends.sends.size() > ends.receives.size() ? ends.sends : ends.receives;
-                const std::size_t kept = std::min(ends.sends.size(), ends.receives.size());
-                out_.without_counterpart += longer.size() - kept;
-                longer.erase(longer.begin(), longer.end() - static_cast<std::ptrdiff_t>(kept));
-            }
+            if (trace_.processes[static_cast<std::size_t>(std::get<1>(channel))].dropped > 0 ||
+                trace_.processes[static_cast<std::size_t>(std::get<2>(channel))].dropped > 0)
+                out_.without_counterpart += ends.keep_last();
             for (Side* const side : {&ends.sends, &ends.receives})
-                for (End& end : *side)
-                    threads_[static_cast<std::size_t>(end.begin.at.thread)].begun.push_back(
-                        {end.begin.measured_ns, &end, nullptr, 0, -1});
+                for (End& end : *side) threads_[end.thread].ends.push_back(&end);
         }
-        for (Thread& thread : threads_)
+        for (Thread& thread : threads_) {
             std::stable_sort(thread.begun.begin(), thread.begun.end(),
                              [](const Begun& a, const Begun& b) { return a.begin_ns < b.begin_ns; });
+            std::stable_sort(thread.ends.begin(), thread.ends.end(),
+                             [](const End* a, const End* b) { return a->begin_ns < b->begin_ns; });
+        }
     }
 
     // --- Running it ---
@@ -128,7 +136,7 @@ class Replayer {
     bool enter(Thread& thread, std::int32_t number) {
         for (;; ++thread.next) {
             if (thread.next == thread.size) {
-                end(thread, thread.started ? rest_s(thread) : 0);
+                thread.end(thread.started ? rest_s(thread) : 0);
                 return false;
             }
             const Event event = thread.traced->at(thread.next);
@@ -149,7 +157,7 @@ class Replayer {
         thread.started = true;
         if (roles_.kind(call) == Kind::init && roles_.traits(call).ends) {
             thread.now_s = thread.entry_s;
-            end(thread, 0);
+            thread.end(0);
             return false;
         }
         thread.entered = true;
@@ -175,17 +183,20 @@ class Replayer {
 
     /// What the call begins: messages, and collectives whose requests are completed later.
     void begin_others(Thread& thread, const Moment& now) {
+        const auto is_later = [&](std::int64_t begin_ns) {
+            return begin_ns >= thread.call.end_ns && begin_ns > thread.call.begin_ns;
+        };
         for (; thread.next_begun < thread.begun.size(); ++thread.next_begun) {
             const Begun& one = thread.begun[thread.next_begun];
-            if (one.begin_ns >= thread.call.end_ns && one.begin_ns > thread.call.begin_ns) break;
-            Moment begin = now;
-            begin.measured_ns = one.begin_ns;
-            if (one.gathering) {
-                join(*one.gathering, one.rank, one.root, begin);
-                continue;
-            }
-            one.end->begin = begin;
-            wake(one.end->waiter);
+            if (is_later(one.begin_ns)) break;
+            join(*one.gathering, one.rank, one.root, {one.begin_ns, now.replayed_s, now.at});
+        }
+        for (; thread.next_end < thread.ends.size(); ++thread.next_end) {
+            End& one = *thread.ends[thread.next_end];
+            if (is_later(one.begin_ns)) break;
+            const std::int32_t waiter = one.waiter();
+            one.begin(now.replayed_s, now.at.event);
+            wake(waiter);
         }
     }
 
@@ -268,43 +279,43 @@ class Replayer {
         return found;
     }
 
-    Dependency on_message(const Event& part, const Thread& thread, std::int32_t number) {
+    Dependency on_message(const Event& part, Thread& thread, std::int32_t number) {
         const bool completes = roles_.completes(part);
-        if (const Channel* const channel = roles_.channel_of(part, thread.process, Kind::receive, completes))
-            return on_other_end(&Ends::receives, &Ends::sends, *channel, part, number, true);
+        if (const Channel* const channel = roles_.channel_of(part, thread.process, Kind::receive, completes)) {
+            Ends& ends = ends_of(*channel, thread);
+            return on_other_end(ends.receives, ends.sends, part, number, true);
+        }
         if (!roles_.may_wait_for_receive(part)) return {};
-        if (const Channel* const channel = roles_.channel_of(part, thread.process, Kind::send, completes))
-            return on_other_end(&Ends::sends, &Ends::receives, *channel, part, number, false);
+        if (const Channel* const channel = roles_.channel_of(part, thread.process, Kind::send, completes)) {
+            Ends& ends = ends_of(*channel, thread);
+            return on_other_end(ends.sends, ends.receives, part, number, false);
+        }
         return {};
     }
 
-    Dependency on_other_end(Side Ends::* own, Side Ends::* others, const Channel& channel, const Event& part,
-                            std::int32_t number, bool receives) {
-        const auto found = channels_.find(channel);
-        if (found == channels_.end()) return {};
-        Side& mine = found->second.*own;
-        const auto before = [](const End& end, std::int64_t value) { return end.begin.measured_ns < value; };
+    Dependency on_other_end(Side& mine, Side& others, const Event& part, std::int32_t number, bool receives) {
+        const auto before = [](const End& end, std::int64_t value) { return end.begin_ns < value; };
         auto at = mine.begin() + static_cast<std::ptrdiff_t>(mine.next);
-        if (at == mine.end() || at->begin.measured_ns != part.begin_ns)
+        if (at == mine.end() || at->begin_ns != part.begin_ns)
             at = std::lower_bound(mine.begin(), mine.end(), part.begin_ns, before);
         // Of several that began at the same moment each is asked for once.
-        while (at != mine.end() && at->begin.measured_ns == part.begin_ns && at->completed) ++at;
-        if (at == mine.end() || at->begin.measured_ns != part.begin_ns) return {};
+        while (at != mine.end() && at->begin_ns == part.begin_ns && at->completed) ++at;
+        if (at == mine.end() || at->begin_ns != part.begin_ns) return {};
         const auto index = static_cast<std::size_t>(at - mine.begin());
-        if (index >= (found->second.*others).size()) {
+        if (index >= others.size()) {
             ++out_.without_counterpart;
             return {};
         }
-        End& other = (found->second.*others)[index];
+        End& other = others[index];
         // A send waited for its receive only where it ended after that had begun.
-        const bool waits = receives || part.end_ns > other.begin.measured_ns;
-        if (waits && !other.begin.is_known()) {
-            other.waiter = number;
+        const bool waits = receives || part.end_ns > other.begin_ns;
+        if (waits && !other.is_begun()) {
+            other.wait(number);
             return on({});
         }
-        at->completed = true;
+        at->completed = 1;
         mine.next = index + 1;
-        return waits ? on(other.begin) : Dependency{};
+        return waits ? on(other.moment()) : Dependency{};
     }
 
     void leave(Thread& thread) {
@@ -316,15 +327,15 @@ class Replayer {
         if (waited && thread.dependency.replayed_s > ready_s) {
             ready_s = thread.dependency.replayed_s;
             if (awaited_)
-                thread.waits.push_back({thread.call_index,
-                                        static_cast<float>(static_cast<double>(ready_ns - call.begin_ns) * ns),
-                                        thread.dependency.at});
+                thread.add_wait({thread.call_index,
+                                 static_cast<float>(static_cast<double>(ready_ns - call.begin_ns) * ns),
+                                 thread.dependency.at});
         }
         const bool kept = call.begin_ns < window_ns_ || roles_.kind(call) == Kind::init;
         const double own_s =
             static_cast<double>(call.end_ns - ready_ns) * ns * prices_.factor(call, thread.process, true);
         thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s, ready_s);
-        if (costs_ != Costs::measured) note_in_call(thread);
+        if (costs_ != Costs::measured) thread.note_in_call();
         if (!kept && !is_modelled(call)) {
             Unmodelled& one = unmodelled_[call.function];
             ++one.calls;
@@ -334,14 +345,6 @@ class Replayer {
         thread.requests.clear();
         thread.entered = false;
         thread.traced->prefetch(thread.next + 1);
-    }
-
-    void note_in_call(Thread& thread) {
-        const Event& call = thread.call;
-        const auto [found, made] = thread.in_calls.try_emplace((std::uint64_t{call.function} << 32U) | call.path,
-                                                               InCalls{call.function, call.path, thread.process, 0, 0});
-        found->second.measured_s += static_cast<double>(call.end_ns - call.begin_ns) * ns;
-        found->second.replayed_s += thread.now_s - thread.entry_s;
     }
 
     bool is_modelled(const Event& call) const {
@@ -397,10 +400,6 @@ class Replayer {
     double rest_s(const Thread& thread) const {
         const std::int64_t end_ns = trace_.processes[static_cast<std::size_t>(thread.process)].end_ns;
         return std::max(0.0, static_cast<double>(end_ns - thread.before_ns) * ns);
-    }
-    void end(Thread& thread, double more_s) {
-        thread.now_s += more_s;
-        thread.ended = true;
     }
 
     void finish() {
@@ -462,7 +461,7 @@ class Replayer {
     void hand_out() {
         awaited_->begin_ns = from_ns_;
         for (Thread& thread : threads_) {
-            thread.waits.shrink_to_fit();
+            if (thread.waits.capacity() - thread.waits.size() > thread.waits.size() / 8) thread.waits.shrink_to_fit();
             awaited_->threads.push_back(
                 {thread.traced, thread.process, std::move(thread.waits), thread.now_s - since(from_ns_)});
         }
@@ -475,6 +474,7 @@ class Replayer {
     Awaited* const awaited_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
+    std::vector<Side*> grown_;  ///< those that got more memory since the last thread was gathered
     ByInstance<Gathering> gatherings_;
     std::vector<Prices::Part> parts_;
     std::map<std::uint32_t, Unmodelled> unmodelled_;

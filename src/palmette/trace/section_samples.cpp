@@ -37,6 +37,42 @@ SampleColumns samples_in(const SectionReader& section) {
     return out;
 }
 
+std::vector<AccountedInfo> accounts_in(const SectionReader& section) {
+    ProcessInfo process;
+    section.read_clock(process);
+    const SamplingHeader& from = section.header().sampling;
+    if (from.accounts.capacity == 0) return {};
+    const auto* const ring = section.entries<AccountedGap>(from.accounts);
+    const std::uint64_t count = std::min<std::uint64_t>(from.accounted_gaps.load(), from.accounts.capacity);
+    std::vector<AccountedInfo> out;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const AccountedGap& gap = ring[i];
+        const std::uint64_t ticks = gap.ticks.load(std::memory_order_acquire);
+        AccountedInfo one;
+        one.end_real_ns = section.real_ns(process, ticks);
+        one.thread = gap.thread.load(std::memory_order_relaxed);
+        const double io = gap.io.load(std::memory_order_relaxed);
+        const double ran_s = static_cast<double>(gap.ran_ns.load(std::memory_order_relaxed)) * 1e-9;
+        const double waited_s = static_cast<double>(gap.waited_ns.load(std::memory_order_relaxed)) * 1e-9;
+        const auto seconds = [&](std::uint64_t since) {
+            return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(ticks - since)) * process.tick_s);
+        };
+        const double gap_s = seconds(gap.begin_ticks.load(std::memory_order_relaxed));
+        const double whole_s = seconds(gap.since_ticks.load(std::memory_order_relaxed));
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (ticks == 0 || gap.ticks.load(std::memory_order_relaxed) != ticks) continue;
+        // Before it there were short calls with short gaps, in which it ran, as far as that can be.
+        const double ran_in_gap_s = std::clamp(ran_s - std::max(0.0, whole_s - gap_s), 0.0, gap_s);
+        one.put_aside_s = std::min(waited_s, gap_s - ran_in_gap_s);
+        const double blocked_s = gap_s - ran_in_gap_s - one.put_aside_s;
+        (io > 0 ? one.io_s : one.asleep_s) = blocked_s;
+        out.push_back(one);
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const AccountedInfo& a, const AccountedInfo& b) { return a.end_real_ns < b.end_real_ns; });
+    return out;
+}
+
 void read_sampling(const SectionReader& section, ProcessInfo& out) {
     const SamplingHeader& from = section.header().sampling;
     SamplingInfo& to = out.sampling;

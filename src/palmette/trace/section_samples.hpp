@@ -1,12 +1,16 @@
 // What a section has of samples. Nothing in a file is trusted: these throw base::Error where it is damaged.
 #pragma once
 
+#include <vector>
+
 #include "palmette/trace/section_reader.hpp"
 
 namespace palmette::trace {
 
 /// By time, as far as the ring holds them.
 SampleColumns samples_in(const SectionReader& section);
+/// What the kernel has accounted for in long stretches between calls, as far as the ring holds them, by time.
+std::vector<AccountedInfo> accounts_in(const SectionReader& section);
 /// How they were taken, and of which threads.
 void read_sampling(const SectionReader& section, ProcessInfo& out);
 /// The tree of their stacks, where it lies.

@@ -15,7 +15,7 @@ struct Wait {
     double seconds = 0;
     std::int32_t process = -1;  ///< that it was for
     std::int64_t late_ns = 0;   ///< behind the one before it
-    const Instance* instance = nullptr;
+    Instance* instance = nullptr;
 };
 
 class Analysis {
@@ -37,6 +37,9 @@ class Analysis {
             for (const TracedThread& thread : trace_.processes[p].threads) {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
                 for (const Event& event : thread.outstanding) gather(event, static_cast<std::int32_t>(p));
+                // Mostly all of this side of its channels.
+                for (std::vector<Message>* const messages : grown_) messages->shrink_to_fit();
+                grown_.clear();
             }
         roles_.restart();
         span();
@@ -84,8 +87,9 @@ class Analysis {
                          [](const Message& a, const Message& b) { return a.begin_ns < b.begin_ns; });
     }
     Traffic& traffic(const Channel& channel) {
-        if (!last_channel_ || last_channel_->first != channel) last_channel_ = &*channels_.try_emplace(channel).first;
-        return last_channel_->second;
+        const auto& [communicator, from, to, tag] = channel;
+        return recent_channels_.at(channel, static_cast<std::uint32_t>(from ^ to ^ tag),
+                                   [&]() -> Traffic& { return channels_[channel]; });
     }
     void gather(const Event& event, std::int32_t process) {
         if (roles_.kind(event) == Kind::init) {
@@ -116,10 +120,14 @@ class Analysis {
             if (roles_.kind(event) == Kind::scan) instance.begins.push_back({rank, event.begin_ns, process});
             return;
         }
+        const auto add = [&](std::vector<Message>& messages) {
+            if (messages.size() == messages.capacity()) grown_.push_back(&messages);
+            messages.push_back({event.begin_ns, static_cast<float>(event.bytes)});
+        };
         if (const Channel* const channel = roles_.channel_of(event, process, Kind::send, roles_.begins_send(event)))
-            traffic(*channel).sends.push_back({event.begin_ns, static_cast<float>(event.bytes)});
+            add(traffic(*channel).sends);
         if (const Channel* const channel = roles_.channel_of(event, process, Kind::receive, roles_.completes(event)))
-            traffic(*channel).receives.push_back({event.begin_ns, static_cast<float>(event.bytes)});
+            add(traffic(*channel).receives);
     }
 
     double asked(const Event& event, std::int32_t root) {
@@ -156,10 +164,10 @@ class Analysis {
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
     Wait of_collective(const Event& collective, const Event& call, std::int32_t process) {
         if (any_dropped_ && roles_.traits(collective).persistent) return {};  // which start it was isn't known
-        const Instance* const found = instances_.find(roles_.key_of(collective, process));
+        Instance* const found = instances_.find(roles_.key_of(collective, process));
         if (!found) return {};
         const Instance& instance = *found;
-        Wait wait{0, instance.last, 0, &instance};
+        Wait wait{0, instance.last, 0, found};
         if (instance.second_begin != none) wait.late_ns = instance.last_begin - instance.second_begin;
         std::int64_t until = none;
         const std::int32_t rank = roles_.rank_in(process, collective.communicator);
@@ -279,10 +287,7 @@ class Analysis {
         row.longest_s = std::max(row.longest_s, seconds);
         if (observer_) observer_->call(event, process, wait.seconds, wait.seconds > 0 ? wait.process : -1);
         if (wait.seconds <= 0 || wait.process < 0 || wait.process == process) return;
-        Cause& cause = causes_[{event.function, event.path, wait.process}];
-        cause.function = event.function;
-        cause.path = event.path;
-        cause.process = wait.process;
+        Cause& cause = cause_of(event, wait.process);
         ++cause.waiters;
         cause.waiting_s += wait.seconds;
         const auto waited_ns = static_cast<std::int64_t>(wait.seconds / ns);
@@ -291,7 +296,7 @@ class Analysis {
             cause.worst_end_ns = event.begin_ns + waited_ns;
         }
         // Once, whichever paths the others have come by: sums over paths are numbers of instances.
-        if (wait.instance && counted_.insert({wait.instance, wait.process}).second) {
+        if (wait.instance && is_first(*wait.instance, wait.process)) {
             ++cause.instances;
             cause.late_s += static_cast<double>(wait.late_ns) * ns;
         } else if (!wait.instance) {
@@ -300,17 +305,33 @@ class Analysis {
         }
     }
 
+    /// Whether nobody has waited for that process in that instance yet. There are several only in scans.
+    bool is_first(Instance& instance, std::int32_t process) {
+        if (instance.counted == process) return false;
+        if (instance.counted != -1) return counted_.insert({&instance, process}).second;
+        instance.counted = process;
+        return true;
+    }
+
     Row& row_of(const Event& event, std::int32_t process) {
-        // Most calls come from where the one before came from.
-        if (last_row_ && last_row_->function == event.function && last_row_->path == event.path &&
-            last_row_->process == process)
-            return *last_row_;
-        Row& row = rows_[{event.function, event.path, process}];
-        row.function = event.function;
-        row.path = event.path;
-        row.process = process;
-        last_row_ = &row;
-        return row;
+        const Place key{event.function, event.path, process};
+        return recent_rows_.at(key, event.function + event.path, [&]() -> Row& {
+            Row& row = rows_[key];
+            row.function = event.function;
+            row.path = event.path;
+            row.process = process;
+            return row;
+        });
+    }
+    Cause& cause_of(const Event& event, std::int32_t late) {
+        const Place key{event.function, event.path, late};
+        return recent_causes_.at(key, event.function + event.path + static_cast<std::uint32_t>(late), [&]() -> Cause& {
+            Cause& cause = causes_[key];
+            cause.function = event.function;
+            cause.path = event.path;
+            cause.process = late;
+            return cause;
+        });
     }
 
     void rate() {
@@ -351,10 +372,13 @@ class Analysis {
     std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
     Instances instances_;
     std::map<Channel, Traffic> channels_;
-    std::pair<const Channel, Traffic>* last_channel_ = nullptr;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;
-    Row* last_row_ = nullptr;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Cause> causes_;
+    Recent<Channel, Traffic> recent_channels_;
+    std::vector<std::vector<Message>*> grown_;  ///< those that got more memory since the last thread was gathered
+    using Place = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;  ///< function, path, process
+    std::map<Place, Row> rows_;
+    std::map<Place, Cause> causes_;
+    Recent<Place, Row> recent_rows_;
+    Recent<Place, Cause> recent_causes_;
     std::set<std::pair<const Instance*, std::int32_t>> counted_;
 };
 

@@ -1,5 +1,6 @@
 #include "palmette/trace/late.hpp"
 
+#include "palmette/base/error.hpp"
 #include "palmette/trace/causes.hpp"
 #include "planted.hpp"
 
@@ -27,6 +28,42 @@ TEST(JobContexts, those_with_the_same_frames_are_one) {
     ASSERT_EQ(job.nodes.size(), 5);
     EXPECT_EQ(job.nodes[4].parent, 3);
     EXPECT_EQ(job.sums.size(), 6);
+}
+
+TEST(JobContexts, shares_of_several_readers_are_what_one_has_read) {
+    const std::vector<std::vector<ContextInfo>> of_processes{
+        {{}, frame(0, "main"), frame(1, "smooth")},
+        {{}, frame(0, "main"), frame(1, "read"), frame(2, "smooth")},
+        {{}, frame(0, "thread"), frame(1, "smooth")}};
+    ReadContexts all;
+    std::vector<ReadContexts> parts(of_processes.size());
+    for (std::int32_t i = 0; i < 3; ++i) {
+        const auto& one = of_processes[static_cast<std::size_t>(i)];
+        all.contexts.add(one, i);
+        all.ranks.push_back(10 - i);
+        parts[static_cast<std::size_t>(i)].contexts.add(one, 0);
+        parts[static_cast<std::size_t>(i)].ranks.push_back(10 - i);
+    }
+    ReadContexts right = parts[1], left = parts[0];
+    right.append(parts[2].packed());
+    left.append(right.packed());
+    EXPECT_EQ(left.packed(), all.packed()) << "pairs of pairs";
+    left = parts[0];
+    left.append(parts[1].packed());
+    left.append(ReadContexts{}.packed());
+    left.append(parts[2].packed());
+    EXPECT_EQ(left.packed(), all.packed()) << "one after the other, one of which has nothing";
+
+    const std::string packed = parts[1].packed();
+    for (std::size_t bytes = 0; bytes < packed.size(); ++bytes)
+        EXPECT_THROW(left.append(packed.substr(0, bytes)), base::Error) << bytes;
+    EXPECT_THROW(left.append(packed + "?"), base::Error);
+    ReadContexts wrong = parts[1];
+    wrong.contexts.nodes[2].parent = 2;
+    EXPECT_THROW(left.append(wrong.packed()), base::Error) << "it would be its own caller";
+    wrong = parts[1];
+    wrong.contexts.sums[0].process = 1;
+    EXPECT_THROW(left.append(wrong.packed()), base::Error) << "there is one process";
 }
 
 /// Two barriers of 3 ranks: between them rank 1 computes from 20 us on for 100 us, rank 0 for 40, rank 2 for 60.
@@ -95,6 +132,27 @@ TEST_F(LateWorkTest, other_threads_are_beside_it) {
     ASSERT_EQ(found[0].beside.size(), 1);
     EXPECT_EQ(found[0].beside[0].context, 3);
     EXPECT_NEAR(found[0].beside[0].late_s, 40e-6, 1e-9);
+}
+
+TEST_F(LateWorkTest, the_kernel_tells_states_off_the_processor) {
+    sample(1, 40, 2, 1);
+    const auto between = [](double at_us, const OffProcessor& off) {
+        return OffBetween{static_cast<std::int64_t>(at_us * 1e3), off};
+    };
+    auto& processes = job_.trace().processes;
+    processes[1].threads[0].off = {between(9.9, {7, 7, 7}), between(119.9, {30e-6, 20e-6, 0}), between(129, {7, 7, 7})};
+    processes[0].threads[0].off = {between(59.9, {10e-6, 0, 5e-6})};
+    const auto found = works();
+    ASSERT_EQ(found.size(), 1);
+    const GapTime& gap = found[0].gaps[0];
+    EXPECT_NEAR(gap.late_off.put_aside_s, 30e-6, 1e-9);
+    EXPECT_NEAR(gap.late_off.io_s, 20e-6, 1e-9);
+    EXPECT_EQ(gap.late_off.asleep_s, 0);
+    // Rank 0 waits for 60 us of 100.
+    EXPECT_NEAR(gap.other_off.put_aside_s, 6e-6, 1e-9);
+    EXPECT_NEAR(gap.other_off.asleep_s, 3e-6, 1e-9);
+    const auto times = processor_times(job_.trace(), 10'000, 129'000);
+    EXPECT_NEAR(times[1].off.put_aside_s, 30e-6, 1e-9);
 }
 
 TEST_F(LateWorkTest, without_samples_there_is_none) {

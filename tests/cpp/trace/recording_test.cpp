@@ -99,6 +99,15 @@ class Recorded {
         std::strcpy(loaded[1].path.data(), "/bin/app");
         constexpr char texts[] = "\0a.py\0\0f\tf";
         std::memcpy(place(section.sampling.texts, 64, sizeof texts), texts, sizeof texts);
+        auto* accounts = reinterpret_cast<AccountedGap*>(place(section.sampling.accounts, 4, 0));
+        accounts[0].ticks.store(2800);
+        accounts[0].begin_ticks.store(1800);
+        accounts[0].since_ticks.store(1600);
+        accounts[0].ran_ns.store(150);
+        accounts[0].waited_ns.store(200);
+        accounts[0].thread.store(1);
+        accounts[0].io.store(3);
+        section.sampling.accounted_gaps.store(2);  // of which one isn't whole
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 4, 1));
         threads[0].recorded.store(6);
         threads[0].requests.store(1);
@@ -279,6 +288,38 @@ TEST(Recording, holds_samples_and_the_tree_of_their_stacks) {
     const auto& header = *reinterpret_cast<SectionHeader*>(section);
     reinterpret_cast<ContextNode*>(section + header.sampling.contexts.offset)[3].parent = 3;
     EXPECT_THAT(error_of([&] { Recording::contexts_of(recorded.write(), 0); }), HasSubstr("damaged"));
+}
+
+TEST(Recording, tells_why_a_thread_was_off_the_processor_between_two_calls) {
+    TraceFile file;
+    Recorded recorded;
+    file.path = recorded.write();
+    EXPECT_TRUE(read_trace({file}).processes[0].threads[0].off.empty()) << "without samples";
+    const auto off_of = [&] {
+        file.path = recorded.write();
+        return read_trace({file}, true).processes[0].threads[0].off;
+    };
+    auto* const section = recorded.bytes().data() + page_bytes;
+    const auto& header = *reinterpret_cast<SectionHeader*>(section);
+    auto& account = *reinterpret_cast<AccountedGap*>(section + header.sampling.accounts.offset);
+    auto off = off_of();
+    ASSERT_EQ(off.size(), 1U) << "whole ones";
+    EXPECT_EQ(off[0].at_ns, 5'000'000'900);
+    // 500 ns after 100 in which it ran.
+    EXPECT_NEAR(off[0].off.put_aside_s, 200e-9, 1e-15);
+    EXPECT_NEAR(off[0].off.io_s, 250e-9, 1e-15);
+    EXPECT_EQ(off[0].off.asleep_s, 0);
+    account.io.store(0);
+    off = off_of();
+    EXPECT_NEAR(off[0].off.asleep_s, 250e-9, 1e-15);
+    EXPECT_EQ(off[0].off.io_s, 0);
+    account.waited_ns.store(10'000);
+    account.ran_ns.store(700);
+    off = off_of();
+    EXPECT_EQ(off[0].off.put_aside_s, 0) << "it can't be more than the stretch has";
+    EXPECT_EQ(off[0].off.asleep_s, 0);
+    account.thread.store(9);
+    EXPECT_TRUE(off_of().empty()) << "there is no such thread";
 }
 
 TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_become_anothers) {

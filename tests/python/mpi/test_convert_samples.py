@@ -1,4 +1,6 @@
-"""Samples in other tools' formats, by their own readers; contexts merged by any number of threads; runs compared."""
+"""Samples in other tools' formats, by their own readers; contexts merged by any number of threads and processes; runs
+compared.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ import gzip
 import json
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,8 @@ import pytest
 
 from palmette import _core
 from palmette.analysis import Trace
+from palmette.record import merging
+from palmette.record.reading import read_job
 
 from . import readers
 from .conftest import Mpi, _installed
@@ -201,6 +207,55 @@ def test_any_number_of_threads_merges_the_same_tree(trace: Trace) -> None:
             [(frame.module, frame.offset, frame.function) for frame in read.contexts.frames] for read in (one, other)
         ]
         assert names[0] == names[1]
+
+
+def merged_file(mpi: Mpi, ranks: int, folder: Path) -> bytes:
+    """Merge a recording by an MPI program; return what it has written, and take that away."""
+    ran = mpi.run(ranks, Path(sys.executable), "-m", "palmette.record.merging", folder, preload=False)
+    assert ran.status == 0 and ran.out.count(merging.MERGED) == 1, ran.text
+    written = (folder / merging.MERGED).read_bytes()
+    (folder / merging.MERGED).unlink()
+    assert not [one for one in folder.iterdir() if merging.MERGED in one.name]
+    return written
+
+
+def test_any_number_of_processes_merges_the_same_bytes(
+    trace: Trace, tmp_path: Path, mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mpi4py")
+    mpi, folder = mpi_called("mpich"), tmp_path / "calls"
+    shutil.copytree(trace.job.folder, folder)
+    job = read_job(folder)
+    plain = _core.read_contexts(merging.sampled_files(job))
+    one = merged_file(mpi, 1, folder)
+    for ranks in (2, 3, 5):  # there are two processes in the recording
+        assert merged_file(mpi, ranks, folder) == one, ranks
+    assert one[merging.HEAD_BYTES :] == plain.packed()
+
+    reads: list[object] = []
+
+    def read(files: list[str]) -> _core.ReadContexts:
+        reads.append(files)
+        return _core.read_contexts(files)
+
+    monkeypatch.setattr(merging, "_core", SimpleNamespace(read_contexts=read, Error=_core.Error))
+    damaged = (one[:-1], one[:100] + b"?" + one[101:], b"", one.replace(b"samples 1", b"samples 0"))
+    for data, is_taken in ((one, True), *((data, False) for data in damaged)):
+        (folder / merging.MERGED).write_bytes(data)
+        found = merging.read_contexts(job)
+        assert found is not None and found.packed() == plain.packed()
+        assert (reads.pop() == []) == is_taken
+    (folder / merging.MERGED).write_bytes(one)
+    job.processes.pop()  # as if the job had gone on since it was merged
+    assert merging.read_contexts(job) is not None and reads.pop() != []
+
+
+def test_merging_says_in_a_line_what_it_cannot(tmp_path: Path, mpi_called: Callable[[str], Mpi]) -> None:
+    pytest.importorskip("mpi4py")
+    mpi = mpi_called("mpich")
+    ran = mpi.run(3, Path(sys.executable), "-m", "palmette.record.merging", tmp_path, preload=False)
+    told = [line for line in ran.err.splitlines() if line.startswith("palmette: ")]
+    assert ran.status != 0 and len(told) == 1 and "holds no recording" in told[0], ran.text
 
 
 def test_threads_have_their_own_tree_and_formulas_are_metrics(trace: Trace, planted_s: float) -> None:

@@ -72,6 +72,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mpi], Path]:
     return compiled
 
 
+def kernel_accounts() -> bool:
+    """Return whether the kernel tells how long a thread has waited for a processor."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[0]) > 0
+    except (OSError, ValueError, IndexError):
+        return False
+
+
 def late_of(trace: Trace) -> tuple[Finding, Late]:
     """Return the first finding of a late rank, and what samples say of it."""
     found = next(one for one in trace.findings if one.kind in ("late_rank", "taking_turns"))
@@ -124,12 +132,32 @@ def test_a_rank_that_sleeps_is_off_the_processor(
     mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path], scenario: str, function: str
 ) -> None:
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.c"
-    found, late = late_of(traced(mpi, program(mpi), scenario, 4 * LATE_MS))
+    trace = traced(mpi, program(mpi), scenario, 4 * LATE_MS)
+    found, late = late_of(trace)
     assert late.is_off and late.off_between is not None, found.sentence
     (slept,) = marked(source, scenario)
     before, after = late.off_between
     assert before.line < slept < after.line <= before.line + 4
     assert "off the processor" in found.sentence and f"in {function}()" in found.sentence
+    if scenario == "stall" and kernel_accounts():
+        rows = {row["rank"]: row for row in trace.document["by_rank"]}
+        # However long it waits for a processor then.
+        assert rows[1]["asleep_s"] == pytest.approx(20 * 4 * LATE_MS * 1e-3, rel=0.1), rows[1]
+        assert rows[0]["asleep_s"] < 0.1 * rows[1]["asleep_s"], rows[0]
+
+
+def test_a_rank_that_shares_its_processor_is_put_aside(
+    mpi_called: Callable[[str], Mpi], program: Callable[[Mpi], Path]
+) -> None:
+    if not kernel_accounts():
+        pytest.skip("this kernel doesn't tell how long threads wait for a processor (CONFIG_SCHED_INFO)")
+    mpi = mpi_called("mpich")
+    trace = traced(mpi, program(mpi), "shared", LATE_MS)
+    shared = next(row for row in trace.document["by_rank"] if row["rank"] == 1)
+    # The other thread has half of it, whatever else runs.
+    assert shared["put_aside_s"] > 0.5 * 20 * LATE_MS * 1e-3, shared
+    assert shared["asleep_s"] < 0.1 * shared["put_aside_s"], shared
+    assert all(row["io_s"] is not None for row in trace.to_json()["by_rank"])
 
 
 @pytest.mark.parametrize("scenario", ["thread", long("convoy")])

@@ -107,7 +107,7 @@ def test_the_network_is_told_apart_only_where_the_rates_of_all_links_are_known(
         rows=[], kinds=[], functions=[], useful_s=[4.0, 4.0], ranks=[0, 1], efficiencies=rates, paths=[]
     )
     findings: Any = SimpleNamespace(calls=1, efficiencies=rates, view=SimpleNamespace(waits=waits), places=[])
-    job: Any = None
+    job: Any = SimpleNamespace(processes=[])
     machine = _core.Machine.synthetic(form or "2node")
     levels = sum(name != "core" for name in machine.levels)
     seats = Seats(_core.Job(machine, "block", 0), levels, is_known=bool(form))

@@ -206,6 +206,8 @@ def work(late: dict[int, float], other: dict[int, float], wall_s: tuple[float, f
     gap = SimpleNamespace(
         before_function=0, before_path=1, after_function=0, after_path=2, late_s=wall_s[0],
         late_cpu_s=sum(late.values()), other_s=wall_s[1], other_cpu_s=sum(other.values()),
+        late_off=SimpleNamespace(put_aside_s=0.0, io_s=0.0, asleep_s=0.0),
+        other_off=SimpleNamespace(put_aside_s=0.0, io_s=0.0, asleep_s=0.0),
     )  # fmt: skip
     beside = {"beside": np.empty(0, np.uint32), "beside_late_s": np.empty(0), "beside_other_s": np.empty(0)}
     return SimpleNamespace(process=1, instances=1, waiters=[0], gaps=[gap], **columns, **beside)
@@ -235,6 +237,40 @@ def test_off_the_processor_is_not_computing(monkeypatch: pytest.MonkeyPatch) -> 
     assert late.is_off and late.off_s == pytest.approx(2.0)
     assert "off the processor 2 s longer" in late.sentence
     assert "between app.c:30 and app.c:44" in late.sentence
+
+
+def test_the_kernel_tells_why_it_is_off_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = built(monkeypatch, [(0, [MAIN, SMOOTH], 1.0)])
+    one = work({2: 0.2}, {2: 0.1}, (2.2, 0.1))
+    one.gaps[0].late_off = SimpleNamespace(put_aside_s=0.5, io_s=1.6, asleep_s=0.1)
+    one.gaps[0].other_off = SimpleNamespace(put_aside_s=0.1, io_s=0.0, asleep_s=0.1)
+    late = explained(found, one)
+    assert dict(late.off_by_state) == pytest.approx({"put_aside_s": 0.4, "io_s": 1.6})
+    assert "2 s longer each time, 1.6 s of it in I/O or page faults, 400 ms waiting for a processor" in late.sentence
+    one.gaps[0].late_off = SimpleNamespace(put_aside_s=0.5, io_s=0.0, asleep_s=0.0)
+    assert "(asleep, in I/O or put aside)" in explained(found, one).sentence, "less than half is accounted for"
+
+
+@pytest.mark.parametrize(
+    ("other_cpu_s", "wall_s", "is_serial"),
+    [
+        (0.0, (1.0, 0.001), True),
+        (0.17, (3.0, 0.17), False),  # a busy machine puts the late rank aside
+        (0.01, (1.0, 0.4), True),  # or the others, behind a call
+    ],
+)
+def test_a_serial_part_is_where_the_others_compute_nothing(
+    monkeypatch: pytest.MonkeyPatch, other_cpu_s: float, wall_s: tuple[float, float], *, is_serial: bool
+) -> None:
+    found = built(monkeypatch, [(0, [MAIN, SMOOTH], 1.0)], ranks=3)
+    one = work({2: 1.0}, {2: other_cpu_s}, wall_s)
+    one.waiters = [0, 2]
+    late = late_of([one], found, PLACES, [0, 1, 2])
+    assert late is not None and late.is_serial == is_serial
+    assert ("serial part" in late.sentence) == is_serial
+    one.waiters = [0]
+    late = late_of([one], found, PLACES, [0, 1, 2])
+    assert late is not None and not late.is_serial, "rank 2 doesn't wait"
 
 
 def test_a_function_is_named_with_what_it_calls_where_none_has_most(monkeypatch: pytest.MonkeyPatch) -> None:

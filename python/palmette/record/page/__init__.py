@@ -28,8 +28,8 @@ Times named `_s` are seconds; None stands for what isn't known, and a part that 
     links             None or levels (names), bins, span_s, counted (a sentence), nodes: name, level, parent (-1:
                       none, or one that isn't listed), rate_Bps, up_bytes, down_bytes (as sent), up, down
                       [f32] (bins values: what it carries, where its rate is known)
-    by_rank           rank, computing_s, off_processor_s, waiting_s, in_calls_s, bytes, on_critical_path_s: what isn't
-                      known is None
+    by_rank           rank, computing_s, off_processor_s, put_aside_s, io_s, asleep_s, waiting_s, in_calls_s, bytes,
+                      on_critical_path_s: what isn't known is None
     sampled           None or samples, rate_hz (asked for), taken_hz, by (timers or events), complete (share of
                       stacks), lost, computing_s, in_mpi_s
         lines         function, place, file, line, cpu_s, share, least_s, least_rank, most_s, most_rank; heaviest first

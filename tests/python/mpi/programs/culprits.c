@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,28 @@ __attribute__((noinline)) static double read_input(double milliseconds) {
     return sum;
 }
 
+/* Another thread is bound to the same processor and takes half of it. */
+static volatile int goes_on;
+static void *rival(void *nothing) {
+    while (goes_on) continue;
+    return nothing;
+}
+__attribute__((noinline)) static double share_processor(double milliseconds) {
+    cpu_set_t before, one;
+    pthread_t thread;
+    pthread_getaffinity_np(pthread_self(), sizeof before, &before);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* which the other one inherits */
+    goes_on = 1;
+    if (pthread_create(&thread, NULL, rival, NULL)) abort();
+    const double sum = relax(milliseconds);
+    goes_on = 0;
+    pthread_join(thread, NULL);
+    pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+    return sum;
+}
+
 static double step(const char *scenario, int rank, int number, double milliseconds) {
     if (!strcmp(scenario, "serial")) return rank == 1 ? read_input(milliseconds) : 0;
     double sum = relax(milliseconds / 5);
@@ -214,6 +237,7 @@ static double step(const char *scenario, int rank, int number, double millisecon
     if (!strcmp(scenario, "memory")) sum += chase(milliseconds);
     if (!strcmp(scenario, "kernel")) ask_kernel(milliseconds);
     if (!strcmp(scenario, "disk")) write_checkpoint(milliseconds);
+    if (!strcmp(scenario, "shared")) sum += share_processor(milliseconds);
     return sum;
 }
 
