@@ -14,10 +14,12 @@
 #include <string_view>
 
 #include "palmette/base/shell.hpp"
+#include "palmette/record/adapters.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/life.hpp"
 #include "palmette/record/node_file.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/sampler.hpp"
 
 namespace palmette::record {
@@ -98,6 +100,7 @@ void Recorder::start() {
     active.store(made, std::memory_order_release);
     if (simulated) return;
     made->measure_cost();
+    if (made->leads_node_) watch_adapters(*made->section_);
     start_sampling(*made->section_);
     // A child has no such mapping: what it calls isn't the parent's, nor are calls that it returns from.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
@@ -150,6 +153,16 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(samples.threads, samples.threads.capacity, sizeof(trace::SampledThread));
     layout.place(samples.modules, samples.modules.capacity, sizeof(trace::ModuleEntry));
     layout.place(samples.texts, samples.texts.capacity, 1);
+    Regions::size(header.regions);
+    layout.place(header.regions.nodes, header.regions.nodes.capacity, sizeof(trace::RegionNode));
+    layout.place(header.regions.modules, header.regions.modules.capacity, sizeof(trace::ModuleEntry));
+    layout.place(header.regions.texts, header.regions.texts.capacity, 1);
+    size_adapters(header.adapters);
+    layout.place(header.adapters.adapters, header.adapters.adapters.capacity, sizeof(trace::AdapterEntry));
+    layout.place(header.adapters.readings, header.adapters.readings.capacity, sizeof(trace::AdapterReading));
+    Snapshots::size(header.snapshots);
+    layout.place(header.snapshots.moments, header.snapshots.moments.capacity, sizeof(trace::Snapshot));
+    layout.place(header.snapshots.parts, header.snapshots.parts.capacity, sizeof(trace::SnapshotPart));
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
@@ -198,6 +211,13 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts})
         place(section.sampling.*table, header.sampling.*table);
     place(section.peers, header.peers);
+    place(section.regions.nodes, header.regions.nodes);
+    place(section.regions.modules, header.regions.modules);
+    place(section.regions.texts, header.regions.texts);
+    place(section.adapters.adapters, header.adapters.adapters);
+    place(section.adapters.readings, header.adapters.readings);
+    place(section.snapshots.moments, header.snapshots.moments);
+    place(section.snapshots.parts, header.snapshots.parts);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
@@ -210,6 +230,9 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     paths_.attach(section);
     requests_.attach(section);
     peers_.attach(section);
+    if (simulated) regions.store(new Regions);
+    if (Regions* const all = regions.load(std::memory_order_acquire)) all->attach(section);
+    snapshots_.attach(section);
     begin_node_time();
     section.node_offset_ns.store(node_offset_ns);
     const BothClocks first = read_both_clocks();
@@ -254,6 +277,7 @@ void Recorder::measure_cost() {
     section_->unwound_calls.store(0);
     section_->unwinding_ticks.store(0);
     section_->unpathed_calls.store(0);
+    snapshots_.forget();
     if (thread_state && thread_state->entry) {
         thread_state->recorded = 0;
         thread_state->entry->recorded.store(0);
@@ -341,7 +365,8 @@ void Recorder::tell_next() const {
 
 void Recorder::stop() {
     stop_sampling();
-    update_clock();
+    end_watch_of_adapters();
+    update_clock(Moment::end);
     if (ticks_are_tsc && !counter_is_trusted()) section_->counter_distrusted.store(1);
     active.store(nullptr, std::memory_order_release);
     recorder.store(nullptr, std::memory_order_release);
@@ -474,12 +499,14 @@ trace::Aggregate* Recorder::make_aggregate(std::uint64_t key, std::uint32_t limi
     return nullptr;
 }
 
-void Recorder::update_clock() {
+void Recorder::update_clock(Moment moment) {
     // Two threads would leave a pair of different moments.
-    if (updating_clock_.test_and_set(std::memory_order_acquire)) return;
+    while (updating_clock_.test_and_set(std::memory_order_acquire))
+        if (moment == Moment::any) return;
     const BothClocks last = read_both_clocks();
     section_->last.ticks.store(last.ticks, std::memory_order_relaxed);
     section_->last.monotonic_ns.store(last.monotonic_ns, std::memory_order_release);
+    snapshots_.take(last, moment);
     updating_clock_.clear(std::memory_order_release);
 }
 

@@ -21,6 +21,7 @@
 #include "palmette/record/clock.hpp"
 #include "palmette/record/peers.hpp"
 #include "palmette/record/requests.hpp"
+#include "palmette/record/snapshots.hpp"
 #include "palmette/record/sync.hpp"
 #include "palmette/trace/format.hpp"
 
@@ -237,7 +238,7 @@ class Recorder {
         else
             counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
     }
-    void update_clock();
+    void update_clock(Moment moment = Moment::any);
     PathTable& paths() { return paths_; }
     bool with_paths() const { return with_paths_; }
 
@@ -284,6 +285,7 @@ class Recorder {
     MPI_Comm leaders_ = MPI_COMM_NULL;
     std::atomic<int> sessions_{0};
     std::atomic_flag updating_clock_;
+    Snapshots snapshots_;
     PathTable paths_;
     RequestTable requests_;
     PeerTable peers_;
