@@ -20,9 +20,10 @@ __attribute__((noinline)) static double relaxed(double value) {
 int main(int argc, char **argv) {
     const long calls = argc > 1 ? atol(argv[1]) : 200000;
     volatile double kept = 0;
+    volatile int depth = 25; /* nothing of it may be computed before its time */
     MPI_Init(&argc, &argv);
     double begin = cpu_s();
-    kept += (double)fibonacci(25);
+    kept += (double)fibonacci(depth);
     printf("nanoseconds %.6f\n", cpu_s() - begin);
     begin = cpu_s();
     for (long i = 0; i < calls; ++i) kept += relaxed(kept);

@@ -1,9 +1,9 @@
-"""By how much a program's processor time grows under gprof, instrumented functions and samples.
+"""By how much a program's processor time grows by instrumented functions and by samples.
 
 Usage: dilation.py [--runs N] [--json FILE]
 
-One program, built plainly, with -pg, and with -finstrument-functions, which palmette run --profile counts; the plain
-one also under --sample=100 --profile. By turns; medians of the ratios to the plain run beside it.
+One program, built plainly and with -finstrument-functions, which palmette run --profile counts; the plain one also
+under --sample=100 --profile. By turns; medians of the ratios to the plain run beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MPICH = ROOT / ".mpi" / "mpich"
 WAYS: dict[str, tuple[list[str], dict[str, str]]] = {
     "plain": ([], {}),
-    "gprof (-pg)": (["-pg"], {}),
     "instrumented, --profile": (["-finstrument-functions"], {"PALMETTE_PROFILE": "profile"}),
     "--sample=100 --profile": ([], {"PALMETTE_PROFILE": "samples", "PALMETTE_SAMPLE": "100"}),
 }

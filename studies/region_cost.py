@@ -55,7 +55,8 @@ def main() -> None:
         program, script = folder / "region_cost", folder / "region_cost.py"
         script.write_text(SCRIPT, encoding="utf-8")
         subprocess.run(
-            ["cc", "-O2", "-finstrument-functions", f"-I{MPICH / 'include'}", f"-I{LIBRARIES.parent / 'include'}",
+            ["cc", "-O2", "-finstrument-functions", "-Wl,--no-as-needed",
+             f"-I{MPICH / 'include'}", f"-I{LIBRARIES.parent / 'include'}",
              str(ROOT / "studies" / "region_cost.c"), "-o", str(program), str(LIBRARIES / "libpalmette_mpich.so"),
              f"-L{MPICH / 'lib'}", "-lmpi", f"-Wl,-rpath,{MPICH / 'lib'}:{LIBRARIES}", "-Wl,--allow-shlib-undefined"],
             check=True,

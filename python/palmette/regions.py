@@ -41,7 +41,7 @@ def _functions() -> tuple[Callable[[bytes], int], Callable[[bytes], int]] | None
 class Region(ContextDecorator):
     """A region of that name, to be entered by `with` as often as wanted, or around a function.
 
-    Not around coroutines and generators, which others run in the midst of. Cost: about 1 us to enter and leave one.
+    Not around coroutines and generators, which others run in the midst of. Cost: 0.4 us to enter and leave one.
     """
 
     def __init__(self, name: str) -> None:

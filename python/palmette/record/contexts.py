@@ -49,9 +49,7 @@ class Site:
     """The source's name; else the library's."""
     line: int
     kind: str
-    """native, python, mpi, cut (frames were left out: too deep), lost (who called isn't known) or region: one of the
-    program's regions, in brackets, which is outside of all frames.
-    """
+    """native, python, mpi, cut (frames left out: too deep), lost (caller not known), region (outside of all frames)."""
     is_own: bool
     """Whether it is the program's: its source is known, and it is no system's."""
 

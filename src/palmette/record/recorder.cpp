@@ -191,33 +191,26 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     section.rank.store(-1);
     section.ticks_are_tsc = ticks_are_tsc ? 1 : 0;
     section.records_calls = records_calls ? 1 : 0;
-    const auto place = [](trace::Table& to, const trace::Table& from) {
-        to.offset = from.offset;
-        to.capacity = from.capacity;
+    const auto place = [](auto& to, const auto& from, auto... tables) {
+        const auto one = [](trace::Table& its, const trace::Table& known) {
+            its.offset = known.offset;
+            its.capacity = known.capacity;
+        };
+        (one(to.*tables, from.*tables), ...);
     };
-    place(section.functions, header.functions);
-    place(section.communicators, header.communicators);
-    place(section.aggregates, header.aggregates);
-    place(section.paths, header.paths);
-    place(section.frames, header.frames);
-    place(section.modules, header.modules);
-    place(section.threads, header.threads);
-    place(section.request_handles, header.request_handles);
-    place(section.requests, header.requests);
-    place(section.plans, header.plans);
-    place(section.sends, header.sends);
-    place(section.ring, header.ring);
+    using Header = trace::SectionHeader;
+    place(section, header, &Header::functions, &Header::communicators, &Header::aggregates, &Header::paths,
+          &Header::frames, &Header::modules, &Header::threads, &Header::request_handles, &Header::requests,
+          &Header::plans, &Header::sends, &Header::ring, &Header::peers);
     using Samples = trace::SamplingHeader;
-    for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts})
-        place(section.sampling.*table, header.sampling.*table);
-    place(section.peers, header.peers);
-    place(section.regions.nodes, header.regions.nodes);
-    place(section.regions.modules, header.regions.modules);
-    place(section.regions.texts, header.regions.texts);
-    place(section.adapters.adapters, header.adapters.adapters);
-    place(section.adapters.readings, header.adapters.readings);
-    place(section.snapshots.moments, header.snapshots.moments);
-    place(section.snapshots.parts, header.snapshots.parts);
+    place(section.sampling, header.sampling, &Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules,
+          &Samples::texts);
+    using Said = trace::RegionsHeader;
+    place(section.regions, header.regions, &Said::nodes, &Said::modules, &Said::texts);
+    using Adapters = trace::AdaptersHeader;
+    place(section.adapters, header.adapters, &Adapters::adapters, &Adapters::readings);
+    using Taken = trace::SnapshotsHeader;
+    place(section.snapshots, header.snapshots, &Taken::moments, &Taken::parts);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
@@ -320,21 +313,6 @@ void Recorder::synchronize(MPI_Comm comm) {
 
 void Recorder::synchronize_again() {
     if (leaders_ != MPI_COMM_NULL) keep(section_->synced_last, synchronize_clocks(leaders_, 2, end_limit_s));
-}
-
-void Recorder::pretend_clock([[maybe_unused]] int rank) {
-#if !defined(PALMETTE_ABI_SMPI)
-    const std::string shifts = setting("PALMETTE_FAKE_CLOCKS");
-    const char* at = shifts.c_str();
-    for (int r = 0; *at != 0; ++r) {
-        char* end = nullptr;
-        const long long shift = std::strtoll(at, &end, 10);
-        if (r == rank) node_offset_ns += shift;
-        at = *end == ',' ? end + 1 : end;
-        if (at == shifts.c_str()) return;
-    }
-    section_->node_offset_ns.store(node_offset_ns);
-#endif
 }
 
 void Recorder::keep(trace::SyncPoint& point, const std::optional<ClockOffset>& found) {

@@ -113,7 +113,7 @@ class Regions {
     trace::RegionsHeader first_header_{};  ///< until there is a section
     std::uint32_t* text_index_ = nullptr;  ///< where texts are, likewise
     std::uint32_t text_count_ = 0;
-    std::uint32_t* index_ = nullptr;       ///< of nodes, by open addressing; 0: free
+    std::uint32_t* index_ = nullptr;  ///< of nodes, by open addressing; 0: free
     RegionThread* threads_ = nullptr;
     bool has_cost_ = false;
 #if !defined(PALMETTE_ABI_SMPI)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -314,7 +315,7 @@ def test_a_page_and_the_report_show_them(record: Record, palmette: Callable[...,
     assert re.search(r"^step +6 .*\n  solve +12 ", told.out, re.MULTILINE), told.out
     assert all(len(line) <= 80 for line in told.out.splitlines())
     assert "Regions of the program" in page.read_text(encoding="utf-8")
-    found = palmette("report", recorded.folder, "--json").json()["regions"]
+    found = json.loads(palmette("report", recorded.folder, "--json").out)["regions"]
     assert [(one["depth"], one["name"], one["calls"]) for one in found] == [(0, "step", 6), (1, "solve", 12)]
     assert found[0]["exclusive_s"] == pytest.approx(found[0]["inclusive_s"] - found[1]["inclusive_s"])
     assert _core.Recording.read(str(next(recorded.folder.glob("*.palmette")))).processes[0].region_cost_s > 0
