@@ -50,6 +50,13 @@ function(palmette_install_gnu)
   foreach(abi IN LISTS PALMETTE_BUILT_ABIS)
     _palmette_pc(palmette-${abi} "library for MPIs with the ABI ${abi}" "-lpalmette_${abi}")
   endforeach()
+  # One for all: which library it is, a variable says (--define-variable=abi=ompi). It has all functions of the MPI's
+  # own, which a linker that leaves out what nobody asks for would leave out.
+  list(GET PALMETTE_BUILT_ABIS 0 _abi)
+  set(PALMETTE_PC_VARIABLES "abi=${_abi}")
+  _palmette_pc(palmette-record "the recorder, linked instead of preloaded"
+               "-Wl,--no-as-needed -lpalmette_record_\${abi}")
+  unset(PALMETTE_PC_VARIABLES)
 endfunction()
 
 function(_palmette_pc name what libs)

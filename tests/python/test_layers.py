@@ -61,7 +61,7 @@ CPP_ROOMS = {
 """Rooms inside of a layer, from the bottom up; "" are the headers that stand in the layer's folder itself."""
 
 ROOMS = (
-    ("files", "units", "settings", "settings_files", "_core", "__version__"),
+    ("files", "units", "regions", "settings", "settings_files", "_core", "__version__"),
     ("present",),
     ("topology",),
     ("mpi",),

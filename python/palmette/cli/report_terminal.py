@@ -21,6 +21,7 @@ MOST_LINKS = 5
 MOST_PATHS = 10
 MOST_CHANGES = 20
 MOST_PAIRS = 5
+MOST_REGIONS = 12
 MOST_ROWS = 16
 """Of a timeline: of more ranks, some are shown."""
 LEAST_CHANGE = 0.005
@@ -55,6 +56,8 @@ def lines(trace: Trace, *, in_full: bool) -> list[str]:
         shown += ["", *sampled_lines.heaviest(sampled)]
     if len(found["by_rank"]) > 1:
         shown += ["", *sampled_lines.ranks(found["by_rank"], None if in_full else sampled_lines.MOST_RANKS)]
+    if found["regions"]:
+        shown += ["", *_region_lines(found["regions"], None if in_full else MOST_REGIONS)]
     if findings == []:
         text = "Nothing in MPI is worth your time: no place costs 1 % of the ranks' time."
         if not sampled:
@@ -75,8 +78,10 @@ def lines(trace: Trace, *, in_full: bool) -> list[str]:
     if in_full and sampled:
         shown += ["", *sampled_lines.tree(sampled)]
     if in_full:
-        shown += [*_timeline_lines(found), *_matrix_lines(found), *_size_lines(found)]
+        shown += [*_snapshot_lines(found), *_timeline_lines(found), *_matrix_lines(found), *_size_lines(found)]
     shown += _link_lines(trace.links, trace.seats)
+    if found["adapters"] and (in_full or found["nodes"] > 1):
+        shown += _adapter_lines(found["adapters"], None if in_full else MOST_LINKS)
     more = []
     if not trace.has_calls:
         more = ["a profile has sums; for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
@@ -149,6 +154,26 @@ def change_lines(found: Sequence[Change], whole_s: float) -> list[str]:
     return shown
 
 
+def _region_lines(rows: Sequence[dict[str, Any]], most: int | None) -> list[str]:
+    """Return the tree of regions; of many, the heaviest, each with those around it."""
+    from palmette import _core
+
+    kept = range(len(rows))
+    if most is not None and len(rows) > most:
+        kept = sorted(sorted(kept, key=lambda at: -rows[at]["inclusive_s"])[:most])
+    shown = [f"{'region, over all ranks':<28} {'calls':>12} {'time':>9} {'own':>9} {'in MPI':>9}  most"]
+    for at in kept:
+        row = rows[at]
+        name = printable("  " * min(row["depth"], 10) + row["name"].partition("(")[0])
+        times = (row["inclusive_s"], row["exclusive_s"], row["mpi_s"])
+        cells = " ".join(f"{_core.format_duration(one) if one is not None else '':>9}" for one in times)
+        rank = f"rank {row['most_rank']}" if row["ranks"] > 1 else ""
+        shown.append(f"{name[:28]:<28} {row['calls']:>12,} {cells}  {rank}"[:WIDTH].rstrip())
+    if len(kept) < len(rows):
+        shown.append(f"and {len(rows) - len(kept):,} more regions (--all)")
+    return shown
+
+
 def _path_lines(found: dict[str, Any]) -> list[str]:
     """Return the costliest calls of a profile."""
     from palmette import _core
@@ -184,6 +209,50 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
                 text += f", at most {carried.max() / (span_s / links.bins) / group.rate:.0%}"
         lines.append(printable(text)[:WIDTH])
     return ["", "busiest links", *lines] if lines else []
+
+
+def _adapter_lines(found: dict[str, Any], most: int | None) -> list[str]:
+    """Return what adapters carried: of many, those that carried most; and what of it the job accounts for."""
+    rows = sorted(found["adapters"], key=lambda one: -one["sent_bytes"] - one["received_bytes"])
+    own = {one["host"]: one for one in found["hosts"]}
+    titles = f"{'out':>8} {'in':>8} {'of it own':>10} {'and':>8} {'fullest':>10}"
+    shown = ["", f"{'adapters, as counted':<28} {titles}"]
+    for row in rows[:most]:
+        host = own[row["host"]]
+        name = printable(f"  {row['host']} {row['name']}")
+        fullest = f"{bytes_text(row['most_bytes_per_s'])}/s"
+        text = f"{name[:28]:<28} {bytes_text(row['sent_bytes']):>8} {bytes_text(row['received_bytes']):>8} "
+        text += f"{bytes_text(host['own_sent_bytes']):>10} {bytes_text(host['own_received_bytes']):>8} {fullest:>10}"
+        shown.append((text + (f"  waited {row['waited']:,}" if row["waited"] else ""))[:WIDTH].rstrip())
+    if most is not None and len(rows) > most:
+        shown.append(f"and {len(rows) - most:,} more adapters (--all)")
+    return shown
+
+
+def _snapshot_lines(found: dict[str, Any]) -> list[str]:
+    """Return how the sums of calls grew over time, in few rows."""
+    from palmette import _core
+
+    snapshots = found["snapshots"]
+    if not snapshots:
+        return []
+    rows = snapshots["rows"]
+    shown = ["", f"{'over time, from':<16} {'in MPI':>6} {'calls':>12} {'bytes':>8}  most"]
+    step = -(-len(rows) // MOST_ROWS)
+    for at in range(0, len(rows), step):
+        part = rows[at : at + step]
+        share = sum(row["mpi_share"] for row in part) / len(part)
+        most = [one["function"] for one in max(part, key=lambda row: row["mpi_s"])["functions"]][:1]
+        text = (
+            f"  {_core.format_duration(part[0]['from_s']):<14} {share:>6.0%} {sum(row['calls'] for row in part):>12,} "
+        )
+        text += f"{bytes_text(sum(row['bytes'] for row in part)):>8}  {''.join(most)}"
+        shown.append(text[:WIDTH].rstrip())
+    for number, phase in enumerate(snapshots["phases"], 1):
+        share = phase["mpi_s"] / phase["ran_s"] if phase["ran_s"] > 0 else 0.0
+        text = f"  phase {number:<8} {share:>6.0%} {phase['calls']:>12,} {bytes_text(phase['bytes']):>8}"
+        shown.append(f"{text}  {_core.format_duration(phase['ran_s'])} of all ranks")
+    return shown
 
 
 def _timeline_lines(found: dict[str, Any]) -> list[str]:

@@ -56,7 +56,9 @@ class Site:
     """The source's name; else the library's."""
     line: int
     kind: str
-    """native, python, mpi, loop (in frames), cut (frames were left out: too deep) or lost (who called isn't known)."""
+    """native, python, mpi, loop (in frames), cut (frames left out: too deep), lost (caller not known), region (outside of
+    all frames).
+    """
     is_own: bool
     """Whether it is the program's: its source is known, and it is no system's."""
     loops: tuple[Place, ...] = ()
@@ -206,7 +208,7 @@ class Contexts:
     def _inside(self, outer: int, one: Site | None) -> int:
         """Return the site of a frame inside of another one's: that one where the frame isn't worth telling."""
         within = self.sites[outer]
-        if one is None or (one.kind == "start" and outer == ROOT):
+        if one is None or (one.kind == "start" and (outer == ROOT or within.kind == "region")):
             return outer
         if within.kind == "mpi" and not (one.is_own or one.kind == "python"):
             if within.function == PALMETTE and _MPI.fullmatch(one.function) and one.kind == "mpi":
@@ -501,6 +503,8 @@ class _Frames:
             return (Site("(frames left out: too deep)", "", 0, "cut", is_own=False),)
         if one.kind == _core.ContextKind.lost:
             return (Site("(callers not known)", "", 0, "lost", is_own=False),)
+        if one.kind == _core.ContextKind.region:
+            return (Site(f"[{one.function}]", "", 0, "region", is_own=False),)
         if one.kind == _core.ContextKind.python:
             own = not _PYTHON_LIBRARY.search(one.module)
             # The loop of a comprehension is a part of its function.

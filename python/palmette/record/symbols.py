@@ -37,6 +37,8 @@ OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""
 MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
+REGION = "region:"
+"""Begins the `module` of what is no frame but a region of the program's that the others lie in: its name follows."""
 PYTHON = "python:"
 """Begins the `module` of a function of Python's: name and file follow, and offsets are lines."""
 CYTHON = re.compile(r"__[pP]yx_")
@@ -139,7 +141,7 @@ class Resolver:
         wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
         for frame in frames:
             ours = frame.module.rpartition("/")[2].startswith(OURS)
-            if frame.module and not ours and not frame.module.startswith(PYTHON):
+            if frame.module and not ours and not frame.module.startswith((PYTHON, REGION)):
                 wanted[frame.module, frame.build_id].add(frame.offset)
         missing: list[_Wanted] = []
         for (module, identity), offsets in wanted.items():
@@ -155,13 +157,15 @@ class Resolver:
 
     def knows(self, frame: Framed) -> bool:
         """Whether the function of a frame is known."""
-        return frame.module.startswith(PYTHON) or (frame.module, frame.build_id, frame.offset) in self._places
+        return frame.module.startswith((PYTHON, REGION)) or (frame.module, frame.build_id, frame.offset) in self._places
 
     def places(self, frame: Framed) -> tuple[Place, ...]:
         """Return where a frame was, an inlined function before the one that it is inlined in."""
         if frame.module.startswith(PYTHON):
             function, _, file = frame.module.removeprefix(PYTHON).partition(":")
             return (Place(function, file, frame.offset),)
+        if frame.module.startswith(REGION):
+            return (Place(f"[{frame.module.removeprefix(REGION)}]"),)
         unknown = Place(f"{Path(frame.module).name}+{frame.offset:#x}" if frame.module else f"{frame.offset:#x}")
         return self._places.get((frame.module, frame.build_id, frame.offset), (unknown,))
 

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from palmette import __version__, _core
+from palmette.record import adapters, regions, sampled, snapshots
 from palmette.record import links as link_loads
-from palmette.record import sampled
 from palmette.record.by_rank import by_rank
 from palmette.record.by_rank import to_json as ranks_to_json
 from palmette.record.causes import Causes
@@ -72,6 +72,10 @@ def document(
     found["causes"] = _causes(known) if known else None
     found["by_rank"] = ranks_to_json(by_rank(job, findings, causes))
     found["sampled"] = sampled.document(job, contexts) if contexts else None
+    said = regions.regions_of(job)
+    found["regions"] = regions.rows(said)
+    found["adapters"], found["snapshots"] = adapters.document(job), snapshots.document(job)
+    found["notes"] += regions.notes(job, said) + adapters.notes(job)
     if found["timeline"]:
         found["timeline"]["critical"] = critical_path(findings, known.stretches) if findings and known else None
     levels = seats.levels[: seats.network_levels] if seats else []
@@ -232,6 +236,8 @@ def _recorded(job: Job, findings: Findings | None) -> list[list[str]]:
     rows = [["palmette", __version__], ["recorded", "calls one by one, and sums" if findings else "sums"]]
     if costs:
         rows.append(["cost of recording a call", f"{costs[len(costs) // 2] * 1e9:.0f} ns (median of the processes)"])
+    if pairs := sorted(one.region_cost_s for one in processes if one.region_cost_s > 0):
+        rows.append(["cost of a region", f"{pairs[len(pairs) // 2] * 1e9:.0f} ns to begin and end it (median)"])
     if findings:
         error_s = findings.view.waits.clock_error_s
         # A node alone has one clock.

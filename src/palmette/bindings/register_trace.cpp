@@ -36,6 +36,7 @@ void register_trace(nb::module_& m) {
     using trace::PlanInfo;
     using trace::ProcessInfo;
     using trace::Recording;
+    using trace::RegionInfo;
     using trace::RequestInfo;
     using trace::SampledThreadInfo;
     using trace::SamplingInfo;
@@ -160,6 +161,33 @@ void register_trace(nb::module_& m) {
         .def_ro("tag", &CallInfo::tag)
         .def_ro("thread", &CallInfo::thread);
 
+    nb::class_<trace::AdapterInfo>(
+        m, "RecordedAdapter",
+        "A network adapter of a node: its counters moment by moment, which count what others "
+        "send, too.")
+        .def_ro("name", &trace::AdapterInfo::name)
+        .def_ro("is_infiniband", &trace::AdapterInfo::is_infiniband, "A port; else an interface of the network.")
+        .def_ro("real_ns", &trace::AdapterInfo::real_ns, "Of the node's time.")
+        .def_ro("received_bytes", &trace::AdapterInfo::received_bytes)
+        .def_ro("sent_bytes", &trace::AdapterInfo::sent_bytes)
+        .def_ro("received_packets", &trace::AdapterInfo::received_packets)
+        .def_ro("sent_packets", &trace::AdapterInfo::sent_packets)
+        .def_ro("waited", &trace::AdapterInfo::waited, "Of a port: ticks in which it had data to send and wasn't let.");
+
+    nb::class_<trace::SnapshotPartInfo>(m, "SnapshotPart", "What has been added to one sum between two moments.")
+        .def_ro("function", &trace::SnapshotPartInfo::function, "Of MPI; of a region empty.")
+        .def_ro("region", &trace::SnapshotPartInfo::region, "Index into regions; 0: none.")
+        .def_ro("calls", &trace::SnapshotPartInfo::calls)
+        .def_ro("bytes", &trace::SnapshotPartInfo::bytes)
+        .def_ro("seconds", &trace::SnapshotPartInfo::seconds, "Of a region those that have ended.");
+
+    nb::class_<trace::SnapshotInfo>(m, "Snapshot",
+                                    "How a process's sums have grown since the snapshot before, or since the start.")
+        .def_ro("real_ns", &trace::SnapshotInfo::real_ns, "Of the node's time.")
+        .def_ro("is_border", &trace::SnapshotInfo::is_border,
+                "The program has said that something else begins here: MPI_Pcontrol(2).")
+        .def_ro("parts", &trace::SnapshotInfo::parts);
+
     nb::class_<SyncInfo>(m, "ClockSync", "Where a node's clock stood against that of rank 0's node.")
         .def_ro("real_ns", &SyncInfo::real_ns, "Of the node's time.")
         .def_ro("offset_ns", &SyncInfo::offset_ns, "To be added for that of rank 0's node.")
@@ -174,7 +202,28 @@ void register_trace(nb::module_& m) {
         .value("native", trace::ContextKind::native)
         .value("python", trace::ContextKind::python)
         .value("cut", trace::ContextKind::cut, "Frames are left out here: the stack was too deep.")
-        .value("lost", trace::ContextKind::lost, "Nobody knows who called the frames inside.");
+        .value("lost", trace::ContextKind::lost, "Nobody knows who called the frames inside.")
+        .value("region", trace::ContextKind::region, "No frame, but a region that the program was in.");
+
+    nb::enum_<trace::RegionKind>(m, "RegionKind", "What a node of the tree of regions is.")
+        .value("thread", trace::RegionKind::thread, "Outside of all.")
+        .value("named", trace::RegionKind::named, "The program has begun it: palmette_region_begin.")
+        .value("function", trace::RegionKind::function, "Compiled with -finstrument-functions.")
+        .value("unbegun", trace::RegionKind::unbegun, "What was ended and hadn't begun.");
+
+    nb::class_<RegionInfo>(m, "RecordedRegion", "A region within another one, over all threads of a process.")
+        .def_ro("parent", &RegionInfo::parent, "Index, less than its own; 0: outside of all.")
+        .def_ro("kind", &RegionInfo::kind)
+        .def_ro("name", &RegionInfo::name, "Of a function empty.")
+        .def_ro("module", &RegionInfo::module, "Of a function: path of the executable or library.")
+        .def_ro("build_id", &RegionInfo::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("offset", &RegionInfo::offset, "Of a function: its address, as the module's program headers number it.")
+        .def_ro("calls", &RegionInfo::calls, "Begun.")
+        .def_ro("inner", &RegionInfo::inner, "Begun in it, too deep or too many for a place of their own.")
+        .def_ro("seconds", &RegionInfo::seconds, "With all inside; of what hasn't ended, as far as its process got.")
+        .def_ro("longest_s", &RegionInfo::longest_s, "Of those that have ended.")
+        .def_ro("unclosed", &RegionInfo::unclosed, "That ended with one outside of them, or with their thread.")
+        .def_ro("open", &RegionInfo::open, "Threads in which it hasn't ended.");
 
     nb::enum_<trace::SampledBy>(m, "SampledBy", "By what threads are interrupted for samples.")
         .value("nothing", trace::SampledBy::nothing, "There are none.")
@@ -266,6 +315,13 @@ void register_trace(nb::module_& m) {
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")
         .def_ro("sampling", &ProcessInfo::sampling)
+        .def_ro("snapshots", &ProcessInfo::snapshots, "By time.")
+        .def_ro("adapters", &ProcessInfo::adapters, "Of its node, where it is the process that reads their counters.")
+        .def_ro("regions", &ProcessInfo::regions, "[0] is outside of all.")
+        .def_ro("missed_regions", &ProcessInfo::missed_regions,
+                "That aren't among them: of signal handlers, and of threads too many.")
+        .def_ro("region_cost_s", &ProcessInfo::region_cost_s,
+                "Of a begin and its end, as measured at the start; 0: there are none.")
         .def_prop_ro("contexts", &ProcessInfo::contexts,
                      "Of sampled stacks; [0] is above all roots. Read from the file when it is asked for first.")
         .def_ro("open", &ProcessInfo::open);

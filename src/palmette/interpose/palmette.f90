@@ -1,10 +1,13 @@
-! Communicators that follow the machine, from Fortran: the functions of palmette.h, which says what they do.
+! Communicators that follow the machine, and regions of the program, from Fortran: the functions of palmette.h, which
+! says what they do.
 !
 !     use mpi
 !     use palmette
 !     call palmette_comm_split(MPI_COMM_WORLD, "leaf", 0, rack, leaders, ierror)
 !     call palmette_distances(MPI_COMM_WORLD, 65536_int64, seconds, ierror)
 !     call palmette_reorder(MPI_COMM_WORLD, "ring", ring, ierror, seconds)
+!     call palmette_region_begin("solve")
+!     call palmette_region_end("solve")
 !
 ! Compile this file with the program's compiler (`palmette compose --cflags` prints its folder), and link or run with
 ! palmette as from C. Communicators are integers; with mpi_f08 pass comm%MPI_VAL. `ierror` is MPI_SUCCESS or an error of
@@ -15,6 +18,7 @@ module palmette
   implicit none
   private
   public :: palmette_comm_split, palmette_reorder, palmette_distances, palmette_error
+  public :: palmette_region_begin, palmette_region_end
 
   interface
     function c_comm_split(comm, level, key, group, leaders) bind(C, name="palmette_fortran_comm_split") result(code)
@@ -38,6 +42,16 @@ module palmette
       integer(c_int), value :: comm
       integer(c_int64_t), value :: bytes, cells
       type(c_ptr), value :: seconds
+      integer(c_int) :: code
+    end function
+    function c_region_begin(name) bind(C, name="palmette_region_begin") result(code)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int) :: code
+    end function
+    function c_region_end(name) bind(C, name="palmette_region_end") result(code)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: name(*)
       integer(c_int) :: code
     end function
     function c_error() bind(C, name="palmette_error") result(text)
@@ -90,6 +104,23 @@ contains
     address = c_null_ptr
     if (size(seconds) > 0) address = c_loc(seconds)
     ierror = c_distances(comm, bytes, address, size(seconds, kind=c_int64_t))
+  end subroutine
+
+  ! A region of the program begins, or ends: what lies between is recorded as one.
+  subroutine palmette_region_begin(name, ierror)
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: ierror
+    integer(c_int) :: code
+    code = c_region_begin(trim(name) // c_null_char)
+    if (present(ierror)) ierror = code
+  end subroutine
+
+  subroutine palmette_region_end(name, ierror)
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: ierror
+    integer(c_int) :: code
+    code = c_region_end(trim(name) // c_null_char)
+    if (present(ierror)) ierror = code
   end subroutine
 
   ! A sentence about the last error of this thread.

@@ -1,5 +1,6 @@
 /* Compositions from C and C++: communication made of multicasts, reductions and fences, factored over the machine; and
- * communicators that follow the machine (palmette_comm_split, palmette_reorder).
+ * communicators that follow the machine (palmette_comm_split, palmette_reorder); and regions of the program, which the
+ * recorder counts (palmette_region_begin).
  *
  *     int64_t count = 1000;
  *     palmette_composition *sum;
@@ -147,6 +148,22 @@ int palmette_reorder(MPI_Comm comm, const char* order, const double* distances, 
  * diagonal; not looked at on other ranks. As many rounds as ranks, in each of which disjoint pairs measure at once, so
  * that times include what pairs take from each other. */
 int palmette_distances(MPI_Comm comm, int64_t bytes, double* seconds);
+
+/* Regions of the program, whose calls and times `palmette run --profile` and `--trace` record, exactly and as often as
+ * there are any, in one tree with MPI calls and samples. Local, before MPI_Init and after MPI_Finalize, too. A region
+ * belongs to its thread; those within it end before it.
+ *
+ *     palmette_region_begin("solve");
+ *     for (...) MPI_Allreduce(...);
+ *     palmette_region_end("solve");
+ *
+ * `name`: at least one character; what is behind the 255th isn't told apart. MPI_ERR_ARG: no name, or an end whose
+ * region hasn't begun in this thread; NULL there is the innermost one. An end that isn't the innermost's ends those
+ * inside, too. Whatever was wrong, the report tells, too. One that calls itself counts as often as it begins, and its
+ * time once. Cost of both, without a recorder: 2 ns; with one: docs/guide/record.md. C++: palmette::Region; Fortran:
+ * palmette.f90; Python: palmette.region. */
+int palmette_region_begin(const char* name);
+int palmette_region_end(const char* name);
 
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
 int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);

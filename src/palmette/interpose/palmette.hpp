@@ -259,6 +259,19 @@ inline std::vector<double> distances(MPI_Comm comm, std::int64_t bytes) {
     return seconds;
 }
 
+/// A region of the program from here to the end of the block: see palmette_region_begin.
+class Region {
+  public:
+    /// `name` is there as long as this.
+    explicit Region(const char* name) noexcept : name_(name) { palmette_region_begin(name); }
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+    ~Region() { palmette_region_end(name_); }
+
+  private:
+    const char* name_;
+};
+
 /// What came to this rank from others that it didn't expect: see palmette_exchange.
 template <class T>
 struct Arrivals {

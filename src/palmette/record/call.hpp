@@ -3,6 +3,7 @@
 
 #include "palmette/record/blocks.hpp"
 #include "palmette/record/recorder.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/sampler.hpp"
 #include "palmette/runtime/data/plausible_handle.hpp"
 
@@ -46,6 +47,8 @@ class Call {
         path_ = found.number;
         if (calls_have_python.load(std::memory_order_relaxed)) [[unlikely]]
             path_ = path_with_python(current->paths(), path_, return_address, frame);
+        if (const std::uint32_t region = named_region()) [[unlikely]]
+            path_ = current->paths().in_region(path_, region);
         first_->calls.ends_at(place_, found.bottom);
     }
     Call(const Call&) = delete;

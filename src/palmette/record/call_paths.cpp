@@ -12,6 +12,7 @@
 #include "palmette/record/build_ids.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/node_file.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/sampler.hpp"
 
 namespace palmette::record {
@@ -107,6 +108,34 @@ std::uint32_t PathTable::number_of_frames(const SampledFrame* frames, std::size_
         found[i].offset = is_python ? frame.offset & 0xFFFFFFFFU : frame.offset;
     }
     return add_path(hash, found.data(), count);
+}
+
+std::uint32_t PathTable::find_in_region(std::uint32_t path, std::uint32_t region, std::uint64_t key) {
+    const Regions* const all = regions.load(std::memory_order_acquire);
+    if (!all) return path;
+    constexpr std::size_t most_regions = 32;
+    std::array<trace::Frame, deepest + most_regions> found{};
+    const std::lock_guard lock(mutex_);
+    const trace::PathEntry from = trace::entries<trace::PathEntry>(*section_, section_->paths)[path];
+    std::size_t count = std::min<std::size_t>(from.frame_count, deepest);
+    if (path != 0)
+        std::copy_n(trace::entries<trace::Frame>(*section_, section_->frames) + from.first_frame, count, found.data());
+    else
+        count = 0;
+    all->names(region, [&](std::uint64_t text) {
+        if (count == found.size()) return;
+        trace::ModuleEntry entry{};
+        put_text(entry.path, std::string(trace::region_prefix) + all->text(text));
+        if (const std::uint32_t module = number_of_module(entry)) found[count++].module = module;
+    });
+    std::uint64_t hash = base::fnv1a_start;
+    base::hash_append(hash, {reinterpret_cast<const char*>(found.data()), count * sizeof found[0]});
+    const auto known = numbers_.find(hash);
+    std::uint32_t number = known != numbers_.end() ? known->second : add_path(hash, found.data(), count);
+    // Where the call came from is worth more than in which region.
+    if (number == 0) number = path;
+    in_regions_[slot_of(key)].store(key << 16U | number, std::memory_order_relaxed);
+    return number;
 }
 
 /// A function of Python's stands among modules, and its frames' offsets are lines.

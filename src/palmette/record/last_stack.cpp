@@ -19,9 +19,10 @@ std::uintptr_t beyond(std::uintptr_t sp, std::int32_t offset) {
 }  // namespace
 
 bool LastStack::find(CodeRules& rules, PythonFrames* python, std::uint32_t generation, StackBounds& bounds,
-                     const Registers& registers, Contexts& contexts, Found& out) {
-    if (generation != generation_) forget();
+                     const Registers& registers, Contexts& contexts, std::uint32_t root, Found& out) {
+    if (generation != generation_ || root != root_) forget();
     generation_ = generation;
+    root_ = root;
     SampledWalk walk(rules, generation, bounds, registers);
     const bool is_own = walk.is_on_own_stack();
     std::optional<PythonFrames::Walk> frames;
@@ -160,7 +161,7 @@ bool LastStack::emit(const SampledFrame& frame) {
 
 /// Puts what was added behind what is kept, and finds the nodes. False: the stack is too deep.
 bool LastStack::take(Contexts& contexts, Found& out) {
-    std::uint32_t node = 0;
+    std::uint32_t node = root_;
     std::size_t depth = 0;
     if (python_met_ || native_kept_ != 0) {
         node = python_met_ ? python_[python_kept_ - 1].node : native_[native_kept_ - 1].node;

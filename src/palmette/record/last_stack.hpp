@@ -19,11 +19,12 @@ class LastStack {
         bool is_short = false;   ///< inner frames found no place
         bool is_lost = false;    ///< the stack didn't reach the thread's start
     };
-    /// Walks the stack of the calling thread, and finds its node. `python`: null for native frames alone. False: it is
+    /// Walks the stack of the calling thread, and finds its node. `root`: the region's that it is in, 0 outside of all.
+    /// `python`: null for native frames alone. False: it is
     /// too deep for this, or Python's frames can't be right. Async-signal-safe. Cost: 2 ns for each frame that is as
     /// before, 30 ns for others.
     bool find(CodeRules& rules, PythonFrames* python, std::uint32_t generation, StackBounds& bounds,
-              const Registers& registers, Contexts& contexts, Found& out);
+              const Registers& registers, Contexts& contexts, std::uint32_t root, Found& out);
 
   private:
     static constexpr std::size_t most = 255;
@@ -75,7 +76,7 @@ class LastStack {
     std::size_t native_kept_ = 0, python_kept_ = 0;    ///< that the walk has met
     std::size_t native_added_ = 0, python_added_ = 0, emitted_count_ = 0;
     bool python_met_ = false;  ///< the innermost that is kept is one of Python's
-    std::uint32_t generation_ = 0;
+    std::uint32_t generation_ = 0, root_ = 0;
 };
 
 }  // namespace palmette::record

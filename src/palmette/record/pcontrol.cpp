@@ -1,16 +1,20 @@
 // MPI_Pcontrol: the program switches recording off and on.
 #include "palmette/mpi/offers.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/wrapping.hpp"
 
 namespace palmette::record {
 namespace {
 
-/// Level 0 records nothing from here on, any other one everything, as the standard suggests.
+/// Level 0 records nothing from here on, any other one everything, as the standard suggests; 2, where other tools write
+/// out what they have, is a border between phases of the program.
 void control(int level) {
     Recorder* const current = recorder.load(std::memory_order_acquire);
     if (!current) return;
     active.store(level == 0 ? nullptr : current, std::memory_order_release);
+    regions_are_off.store(level == 0, std::memory_order_release);
     if (level == 0) current->forget_requests();
+    if (level == 2) current->update_clock(Moment::border);
 }
 
 }  // namespace

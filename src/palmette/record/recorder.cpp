@@ -14,10 +14,12 @@
 #include <string_view>
 
 #include "palmette/base/shell.hpp"
+#include "palmette/record/adapters.hpp"
 #include "palmette/record/call_requests.hpp"
 #include "palmette/record/functions.hpp"
 #include "palmette/record/life.hpp"
 #include "palmette/record/node_file.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/sampler.hpp"
 
 namespace palmette::record {
@@ -98,6 +100,7 @@ void Recorder::start() {
     active.store(made, std::memory_order_release);
     if (simulated) return;
     made->measure_cost();
+    if (made->leads_node_) watch_adapters(*made->section_);
     start_sampling(*made->section_);
     // A child has no such mapping: what it calls isn't the parent's, nor are calls that it returns from.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
@@ -151,6 +154,16 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(samples.modules, samples.modules.capacity, sizeof(trace::ModuleEntry));
     layout.place(samples.texts, samples.texts.capacity, 1);
     layout.place(samples.accounts, samples.accounts.capacity, sizeof(trace::AccountedGap));
+    Regions::size(header.regions);
+    layout.place(header.regions.nodes, header.regions.nodes.capacity, sizeof(trace::RegionNode));
+    layout.place(header.regions.modules, header.regions.modules.capacity, sizeof(trace::ModuleEntry));
+    layout.place(header.regions.texts, header.regions.texts.capacity, 1);
+    size_adapters(header.adapters);
+    layout.place(header.adapters.adapters, header.adapters.adapters.capacity, sizeof(trace::AdapterEntry));
+    layout.place(header.adapters.readings, header.adapters.readings.capacity, sizeof(trace::AdapterReading));
+    Snapshots::size(header.snapshots);
+    layout.place(header.snapshots.moments, header.snapshots.moments.capacity, sizeof(trace::Snapshot));
+    layout.place(header.snapshots.parts, header.snapshots.parts.capacity, sizeof(trace::SnapshotPart));
     // `palmette run` makes it where it is started; other nodes may have no shared file system.
     make_folder(folder);
     const std::uint64_t bytes = layout.section_bytes();
@@ -179,27 +192,26 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     section.rank.store(-1);
     section.ticks_are_tsc = ticks_are_tsc ? 1 : 0;
     section.records_calls = records_calls ? 1 : 0;
-    const auto place = [](trace::Table& to, const trace::Table& from) {
-        to.offset = from.offset;
-        to.capacity = from.capacity;
+    const auto place = [](auto& to, const auto& from, auto... tables) {
+        const auto one = [](trace::Table& its, const trace::Table& known) {
+            its.offset = known.offset;
+            its.capacity = known.capacity;
+        };
+        (one(to.*tables, from.*tables), ...);
     };
-    place(section.functions, header.functions);
-    place(section.communicators, header.communicators);
-    place(section.aggregates, header.aggregates);
-    place(section.paths, header.paths);
-    place(section.frames, header.frames);
-    place(section.modules, header.modules);
-    place(section.threads, header.threads);
-    place(section.request_handles, header.request_handles);
-    place(section.requests, header.requests);
-    place(section.plans, header.plans);
-    place(section.sends, header.sends);
-    place(section.ring, header.ring);
+    using Header = trace::SectionHeader;
+    place(section, header, &Header::functions, &Header::communicators, &Header::aggregates, &Header::paths,
+          &Header::frames, &Header::modules, &Header::threads, &Header::request_handles, &Header::requests,
+          &Header::plans, &Header::sends, &Header::ring, &Header::peers);
     using Samples = trace::SamplingHeader;
-    for (const auto table : {&Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules, &Samples::texts,
-                             &Samples::accounts})
-        place(section.sampling.*table, header.sampling.*table);
-    place(section.peers, header.peers);
+    place(section.sampling, header.sampling, &Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules,
+          &Samples::texts);
+    using Said = trace::RegionsHeader;
+    place(section.regions, header.regions, &Said::nodes, &Said::modules, &Said::texts);
+    using Adapters = trace::AdaptersHeader;
+    place(section.adapters, header.adapters, &Adapters::adapters, &Adapters::readings);
+    using Taken = trace::SnapshotsHeader;
+    place(section.snapshots, header.snapshots, &Taken::moments, &Taken::parts);
     put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
@@ -212,6 +224,9 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     paths_.attach(section);
     requests_.attach(section);
     peers_.attach(section);
+    if (simulated) regions.store(new Regions);
+    if (Regions* const all = regions.load(std::memory_order_acquire)) all->attach(section);
+    snapshots_.attach(section);
     begin_node_time();
     section.node_offset_ns.store(node_offset_ns);
     const BothClocks first = read_both_clocks();
@@ -256,6 +271,7 @@ void Recorder::measure_cost() {
     section_->unwound_calls.store(0);
     section_->unwinding_ticks.store(0);
     section_->unpathed_calls.store(0);
+    snapshots_.forget();
     if (thread_state && thread_state->entry) {
         thread_state->recorded = 0;
         thread_state->entry->recorded.store(0);
@@ -300,21 +316,6 @@ void Recorder::synchronize_again() {
     if (leaders_ != MPI_COMM_NULL) keep(section_->synced_last, synchronize_clocks(leaders_, 2, end_limit_s));
 }
 
-void Recorder::pretend_clock([[maybe_unused]] int rank) {
-#if !defined(PALMETTE_ABI_SMPI)
-    const std::string shifts = setting("PALMETTE_FAKE_CLOCKS");
-    const char* at = shifts.c_str();
-    for (int r = 0; *at != 0; ++r) {
-        char* end = nullptr;
-        const long long shift = std::strtoll(at, &end, 10);
-        if (r == rank) node_offset_ns += shift;
-        at = *end == ',' ? end + 1 : end;
-        if (at == shifts.c_str()) return;
-    }
-    section_->node_offset_ns.store(node_offset_ns);
-#endif
-}
-
 void Recorder::keep(trace::SyncPoint& point, const std::optional<ClockOffset>& found) {
     if (!found) return;
     point.offset_ns.store(found->offset_ns);
@@ -343,7 +344,8 @@ void Recorder::tell_next() const {
 
 void Recorder::stop() {
     stop_sampling();
-    update_clock();
+    end_watch_of_adapters();
+    update_clock(Moment::end);
     if (ticks_are_tsc && !counter_is_trusted()) section_->counter_distrusted.store(1);
     active.store(nullptr, std::memory_order_release);
     recorder.store(nullptr, std::memory_order_release);
@@ -478,12 +480,14 @@ trace::Aggregate* Recorder::make_aggregate(std::uint64_t key, std::uint32_t limi
     return nullptr;
 }
 
-void Recorder::update_clock() {
+void Recorder::update_clock(Moment moment) {
     // Two threads would leave a pair of different moments.
-    if (updating_clock_.test_and_set(std::memory_order_acquire)) return;
+    while (updating_clock_.test_and_set(std::memory_order_acquire))
+        if (moment == Moment::any) return;
     const BothClocks last = read_both_clocks();
     section_->last.ticks.store(last.ticks, std::memory_order_relaxed);
     section_->last.monotonic_ns.store(last.monotonic_ns, std::memory_order_release);
+    snapshots_.take(last, moment);
     updating_clock_.clear(std::memory_order_release);
 }
 

@@ -22,6 +22,7 @@
 #include "palmette/record/kernel_account.hpp"
 #include "palmette/record/peers.hpp"
 #include "palmette/record/requests.hpp"
+#include "palmette/record/snapshots.hpp"
 #include "palmette/record/sync.hpp"
 #include "palmette/trace/format.hpp"
 
@@ -242,7 +243,7 @@ class Recorder {
         else
             counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
     }
-    void update_clock();
+    void update_clock(Moment moment = Moment::any);
     /// The thread has been outside of its calls for long, until now. Some 2 us.
     void account_for_gap(ThreadState& thread);
     /// Takes a new beginning for the next such gap, so that little lies before it.
@@ -294,6 +295,7 @@ class Recorder {
     MPI_Comm leaders_ = MPI_COMM_NULL;
     std::atomic<int> sessions_{0};
     std::atomic_flag updating_clock_;
+    Snapshots snapshots_;
     PathTable paths_;
     RequestTable requests_;
     PeerTable peers_;

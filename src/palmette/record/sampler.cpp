@@ -78,6 +78,7 @@ void after_unload() {}
 #include "palmette/record/last_stack.hpp"
 #include "palmette/record/python_frames.hpp"
 #include "palmette/record/recorder.hpp"
+#include "palmette/record/regions.hpp"
 #include "palmette/record/sample_clock.hpp"
 #include "palmette/record/sample_signal.hpp"
 #include "palmette/record/sampled_stack.hpp"
@@ -221,10 +222,11 @@ int Sampler::choose_clock() {
         return SIGTRAP;
     }
     if (speaks_for_node())
-        std::fprintf(stderr,
-                     "palmette: --sample: the kernel's events aren't allowed (perf_event_paranoid above 1, a debugger, or "
-                     "the program handles SIGTRAP); timers take %.0f samples a second of a thread at most\n",
-                     most_timer_hertz());
+        std::fprintf(
+            stderr,
+            "palmette: --sample: the kernel's events aren't allowed (perf_event_paranoid above 1, a debugger, or "
+            "the program handles SIGTRAP); timers take %.0f samples a second of a thread at most\n",
+            most_timer_hertz());
     return claim_signal(&on_signal);
 }
 
@@ -408,8 +410,11 @@ bool Sampler::walk(SampledState& state, SampledFrames& frames, std::uint32_t gen
 LastStack::Found Sampler::find(SampledState& state, std::uint32_t generation, const Registers& registers) {
     LastStack::Found out;
     PythonFrames* const python = python_.is_known() ? &python_ : nullptr;
-    if (state.last.find(rules_, python, generation, state.bounds, registers, contexts_, out)) return out;
+    Regions* const said = regions.load(std::memory_order_acquire);
+    const std::uint32_t root = said ? said->context_of_samples(contexts_) : 0;
+    if (state.last.find(rules_, python, generation, state.bounds, registers, contexts_, root, out)) return out;
     out = {};
+    out.node = root;
     SampledFrames& frames = state.frames;
     if (!walk(state, frames, generation, registers, python != nullptr)) {
         header_->unmerged.fetch_add(1, std::memory_order_relaxed);

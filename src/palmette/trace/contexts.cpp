@@ -135,6 +135,8 @@ std::vector<std::uint32_t> JobContexts::add(const SectionReader& section, std::i
             key.module = text_at(one.module);
             key.function = text_at(one.offset >> 32U);
             key.line = static_cast<std::uint32_t>(one.offset);
+        } else if (one.kind == ContextKind::region) {
+            key.function = text_of(from.region(one.offset));
         }
         out[i] = node_of(out[one.parent], frame_of(key));
         if (const std::uint64_t samples = one.samples.load(std::memory_order_relaxed))

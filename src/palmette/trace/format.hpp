@@ -96,6 +96,31 @@ struct SamplingHeader {
     Shared<std::uint64_t> accounted_gaps;     ///< of them, those that were written, overwritten ones included
 };
 
+/// What a section says of the program's regions: palmette_region_begin, and functions compiled to tell of themselves.
+struct RegionsHeader {
+    Table nodes;    ///< RegionNode; 0 is unused
+    Table modules;  ///< ModuleEntry; 0 is unused
+    Table texts;    ///< characters: names, each with a 0 behind it; 0 is an empty one
+    Shared<std::uint64_t>
+        missed;  ///< begun in the midst of another's begin, by a signal handler, or in a thread too many
+    Shared<std::uint32_t> cost_milliticks;  ///< of a begin and its end, as measured at the start
+    std::uint32_t unused;
+};
+
+/// Counters of a node's network adapters, in the section of the process that reads them: the first of its node.
+struct AdaptersHeader {
+    Table adapters;                     ///< AdapterEntry
+    Table readings;                     ///< AdapterReading: one of each adapter, and so on for each moment
+    Shared<std::uint64_t> interval_ns;  ///< between two moments; doubled, and half of them dropped, when all is full
+};
+
+/// How a process's sums have grown, each second and where the program says so (MPI_Pcontrol(2)).
+struct SnapshotsHeader {
+    Table moments;                      ///< Snapshot
+    Table parts;                        ///< SnapshotPart
+    Shared<std::uint64_t> interval_ns;  ///< of moments; doubled, and each two put together, when all is full
+};
+
 /// At the beginning of a section: one process.
 struct SectionHeader {
     std::array<char, 8> magic;
@@ -148,6 +173,9 @@ struct SectionHeader {
     Shared<std::uint64_t> one_sided_calls;  ///< MPI_Put and the like, whose bytes no peer's entry has
     Shared<std::uint64_t>
         uncounted_requests;  ///< persistent ones for which there was no entry: what they send is in none
+    RegionsHeader regions;
+    AdaptersHeader adapters;
+    SnapshotsHeader snapshots;
 };
 
 /// The entries of a table of a section that this process made, whose offsets are known to be right.
@@ -202,6 +230,10 @@ struct Frame {
     std::uint64_t offset;  ///< from the module's lowest address, as its program headers number it
 };
 
+/// Begins the path of what is no module but a region of the program's: its name follows. Of a call's frames such are
+/// the outermost ones.
+inline constexpr const char* region_prefix = "region:";
+
 /// Begins the path of what is no module but a function of Python's: its name and its file follow, a colon between them,
 /// and its frames' offsets are lines.
 inline constexpr const char* python_prefix = "python:";
@@ -213,7 +245,8 @@ struct ModuleEntry {
 };
 
 /// `cut`: here frames are left out, since the stack was too deep. `lost`: nobody knows who called the frames inside.
-enum class ContextKind : std::uint32_t { native, python, cut, lost };
+/// `region`: no frame but a region that the program was in, which is outside of all frames.
+enum class ContextKind : std::uint32_t { native, python, cut, lost, region };
 
 /// A frame and those outside of it: a node of the tree of all stacks that samples have met.
 struct ContextNode {
@@ -221,7 +254,7 @@ struct ContextNode {
     ContextKind kind;
     /// Native: in the table of modules, 0 for unknown, and the address as Frame has it; of the innermost frame that of
     /// the next instruction, of a caller that which is returned to. Python: where the file's name is among the texts,
-    /// and the function's qualified name << 32 | line.
+    /// and the function's qualified name << 32 | line. A region: where its name is among the regions' texts.
     std::uint32_t module;
     std::uint32_t is_innermost;  ///< 1: the address is the interrupted one, and its line is looked up as it is
     std::uint64_t offset;
@@ -238,6 +271,58 @@ struct Sample {
     Shared<std::uint64_t> cpu_ns;  ///< of the thread since its sample before
 };
 static_assert(sizeof(Sample) == 24);
+
+/// `thread`: above all regions of one thread, or of threads that ran one after the other. `function`: compiled with
+/// -finstrument-functions. `unbegun`: of a name whose ends found no beginning.
+enum class RegionKind : std::uint32_t { thread, named, function, unbegun };
+
+/// A region within another one: a node of the tree of all that a thread has met. Only that thread writes to it.
+struct RegionNode {
+    std::uint32_t parent;  ///< 0: of a thread
+    RegionKind kind;
+    std::uint32_t module;            ///< of a function: in the table of modules, 0 for unknown
+    Shared<std::uint32_t> unclosed;  ///< that ended with one outside of them, or with their thread
+    std::uint64_t offset;         ///< of a function: its address, as Frame has it; else where its name is in the texts
+    Shared<std::uint64_t> calls;  ///< begun; of an unbegun one: ends
+    Shared<std::uint64_t> ticks;  ///< of those that have ended, each with all inside; within itself it counts once
+    Shared<std::uint64_t> longest_ticks;
+    Shared<std::uint64_t> inner;       ///< begun in it, for which there was no place of their own
+    Shared<std::uint64_t> open_since;  ///< when the outermost that hasn't ended has begun; 0: there is none
+};
+static_assert(sizeof(RegionNode) == 64);
+
+/// `infiniband`: a port, `mlx5_0:1`; else an interface of the network.
+struct AdapterEntry {
+    std::array<char, 60> name;
+    std::uint32_t is_infiniband;
+};
+static_assert(sizeof(AdapterEntry) == 64);
+
+/// What an adapter's counters were. Counters of the system: they begin long before the job, and count what others send.
+struct AdapterReading {
+    Shared<std::uint64_t> ticks;
+    Shared<std::uint64_t> received_bytes, sent_bytes, received_packets, sent_packets;
+    Shared<std::uint64_t> waited;  ///< of a port: ticks in which it had data to send and wasn't let (port_xmit_wait)
+};
+static_assert(sizeof(AdapterReading) == 48);
+
+/// A moment, and what has been added to sums since the one before.
+struct Snapshot {
+    std::uint64_t ticks;
+    std::uint32_t first_part, part_count;
+    std::uint32_t is_border;  ///< 1: the program has said that something else begins here
+    std::uint32_t unused;
+};
+static_assert(sizeof(Snapshot) == 24);
+
+/// What has been added to one of the aggregates, or of the nodes of regions.
+struct SnapshotPart {
+    std::uint32_t sum;    ///< its number; of a region's node with the uppermost bit set
+    std::uint32_t calls;  ///< at most as many as fit
+    std::uint64_t ticks, bytes;
+};
+static_assert(sizeof(SnapshotPart) == 24);
+inline constexpr std::uint32_t part_of_region = 0x80000000;
 
 /// A thread that samples are taken of.
 struct SampledThread {

@@ -1,7 +1,10 @@
 #include "palmette/trace/recording.hpp"
 
+#include "palmette/trace/section_adapters.hpp"
 #include "palmette/trace/section_reader.hpp"
+#include "palmette/trace/section_regions.hpp"
 #include "palmette/trace/section_samples.hpp"
+#include "palmette/trace/section_snapshots.hpp"
 
 namespace palmette::trace {
 
@@ -12,6 +15,11 @@ Recording Recording::read(const std::string& path, bool with_tables) {
     for_each_section(file, path, [&](SectionReader section) {
         ProcessInfo& process = out.processes.emplace_back(section.read(with_tables));
         read_sampling(section, process);
+        if (with_tables) {
+            read_regions(section, process);
+            read_adapters(section, process);
+            read_snapshots(section, process);
+        }
         process.file = path;
         process.section = out.processes.size() - 1;
     });

@@ -162,6 +162,47 @@ struct SampleColumns {
     std::vector<double> cpu_s;
 };
 
+/// A region of the program within another one, over all threads of a process.
+struct RegionInfo {
+    std::uint32_t parent = 0;  ///< index; 0: outside of all
+    RegionKind kind = RegionKind::named;
+    std::string name;            ///< of a function empty
+    std::string module;          ///< of a function: path of the executable or library
+    std::string build_id;        ///< in hexadecimal; empty: it has none
+    std::uint64_t offset = 0;    ///< of a function: its address, as the module's program headers number it
+    std::uint64_t calls = 0;     ///< begun
+    std::uint64_t inner = 0;     ///< begun in it, too deep or too many for a place of their own
+    double seconds = 0;          ///< with all inside; of what hasn't ended, as far as its process got
+    double longest_s = 0;        ///< of those that have ended
+    std::uint64_t unclosed = 0;  ///< that ended with one outside of them, or with their thread
+    std::uint32_t open = 0;      ///< threads in which it hasn't ended
+};
+
+/// A network adapter of a node, and what its counters were, moment by moment. They are the system's: they count what
+/// others send, too, and begin long before the job.
+struct AdapterInfo {
+    std::string name;
+    bool is_infiniband = false;         ///< a port; else an interface of the network
+    std::vector<std::int64_t> real_ns;  ///< of the node's time
+    std::vector<std::uint64_t> received_bytes, sent_bytes, received_packets, sent_packets;
+    std::vector<std::uint64_t> waited;  ///< of a port: ticks in which it had data to send and wasn't let
+};
+
+/// What has been added to one sum between two moments.
+struct SnapshotPartInfo {
+    std::string function;      ///< of MPI; of a region empty
+    std::uint32_t region = 0;  ///< index into regions; 0: none
+    std::uint32_t calls = 0;
+    std::uint64_t bytes = 0;
+    double seconds = 0;  ///< of a region those that have ended
+};
+/// How a process's sums have grown since the snapshot before, or since the start.
+struct SnapshotInfo {
+    std::int64_t real_ns = 0;  ///< of the node's time
+    bool is_border = false;    ///< the program has said that something else begins here: MPI_Pcontrol(2)
+    std::vector<SnapshotPartInfo> parts;
+};
+
 /// Where a node's clock stood against that of rank 0's node.
 struct SyncInfo {
     std::int64_t real_ns = 0, offset_ns = 0, error_ns = 0;
@@ -208,11 +249,17 @@ struct ProcessInfo {
     std::vector<RequestInfo> outstanding;
     std::vector<PlanInfo> plans;  ///< [0] is unused
     SamplingInfo sampling;
-    std::vector<PeerInfo> peers;  ///< those that something was sent to
-    std::uint64_t one_sided = 0;  ///< calls whose bytes no peer has
-    std::uint64_t uncounted = 0;  ///< persistent requests whose messages no peer has
-    std::string file;             ///< that it was read from
-    std::size_t section = 0;      ///< which of the file's processes it is
+    std::vector<RegionInfo> regions;            ///< [0] is outside of all; parents stand before what is inside
+    std::vector<std::uint32_t> region_of_node;  ///< index into regions, by number in the section
+    std::uint64_t missed_regions = 0;           ///< that aren't among them: of signal handlers, and of threads too many
+    double region_cost_s = 0;                   ///< of a begin and its end, as measured at the start; 0: there are none
+    std::vector<SnapshotInfo> snapshots;        ///< by time
+    std::vector<AdapterInfo> adapters;          ///< of its node, where it is the process that reads their counters
+    std::vector<PeerInfo> peers;                ///< those that something was sent to
+    std::uint64_t one_sided = 0;                ///< calls whose bytes no peer has
+    std::uint64_t uncounted = 0;                ///< persistent requests whose messages no peer has
+    std::string file;                           ///< that it was read from
+    std::size_t section = 0;                    ///< which of the file's processes it is
     /// The tree of its samples' stacks, [0] above all roots, read when it is asked for first: of many processes they
     /// would fill the memory. Throws as Recording::read.
     const std::vector<ContextInfo>& contexts();

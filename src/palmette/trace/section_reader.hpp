@@ -462,6 +462,15 @@ class SectionReader {
     std::pair<const FunctionName*, std::uint32_t> functions_;
 };
 
+/// A name among a section's texts; empty where there is none.
+inline std::string text_at(const SectionReader& section, const Table& texts, std::uint64_t at) {
+    const std::uint32_t end = SectionReader::used(texts);
+    if (at >= end) return "";
+    const char* const begin = section.entries<char>(texts) + at;
+    constexpr std::size_t longest = 4096;
+    return base::printable({begin, strnlen(begin, end - at)}, longest);
+}
+
 /// Calls `use` with each section that its process has begun to write.
 template <class Use>
 void for_each_section(const Mapping& file, const std::string& path, Use use) {

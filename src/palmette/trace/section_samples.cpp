@@ -112,12 +112,11 @@ SectionContexts::SectionContexts(const SectionReader& section)
       module_count_(SectionReader::used(section.header().sampling.modules)) {}
 
 std::string SectionContexts::text(std::uint64_t at) const {
-    const Table& texts = section_.header().sampling.texts;
-    const std::uint32_t end = SectionReader::used(texts);
-    if (at >= end) return "";
-    const char* const begin = section_.entries<char>(texts) + at;
-    constexpr std::size_t longest = 4096;
-    return base::printable({begin, strnlen(begin, end - at)}, longest);
+    return text_at(section_, section_.header().sampling.texts, at);
+}
+
+std::string SectionContexts::region(std::uint64_t at) const {
+    return text_at(section_, section_.header().regions.texts, at);
 }
 
 std::vector<ContextInfo> contexts_in(const SectionReader& section) {
@@ -141,6 +140,8 @@ std::vector<ContextInfo> contexts_in(const SectionReader& section) {
             to.module = tree.text(from.module);
             to.function = tree.text(from.offset >> 32U);
             to.line = static_cast<std::uint32_t>(from.offset);
+        } else if (to.kind == ContextKind::region) {
+            to.function = tree.region(from.offset);
         }
     }
     return out;

@@ -22,7 +22,7 @@ class SectionContexts {
     /// The context of a number, 1 to size() - 1. A caller's is made before those of what it calls.
     const ContextNode& at(std::uint32_t number) const {
         const ContextNode& one = contexts_[number];
-        if (one.parent >= number || one.kind > ContextKind::lost)
+        if (one.parent >= number || one.kind > ContextKind::region)
             fail(section_.where(), ": a frame of its samples that can't be; the file is damaged");
         return one;
     }
@@ -31,6 +31,8 @@ class SectionContexts {
     std::string build_id(std::uint32_t number) const { return SectionReader::build_id_of(modules_[number]); }
     /// Empty where there is none.
     std::string text(std::uint64_t at) const;
+    /// The name of a region.
+    std::string region(std::uint64_t at) const;
 
   private:
     const SectionReader& section_;

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 /// a ring of four calls of which it has made six.
 class Recorded {
   public:
-    Recorded() : bytes_(page_bytes * 25, 0) {
+    Recorded() : bytes_(page_bytes * 32, 0) {
         auto& file = *new (bytes_.data()) FileHeader{};
         file.magic = file_magic;
         file.version = format_version;
@@ -108,6 +108,37 @@ class Recorded {
         accounts[0].thread.store(1);
         accounts[0].io.store(3);
         section.sampling.accounted_gaps.store(2);  // of which one isn't whole
+        // Two threads, in which "a" has begun 3 and 4 times, in one of them with "b" in it.
+        auto* regions = reinterpret_cast<RegionNode*>(place(section.regions.nodes, 8, 7));
+        const auto region = [&](int at, std::uint32_t parent, RegionKind kind, std::uint64_t name,
+                                std::uint64_t calls) {
+            regions[at].parent = parent;
+            regions[at].kind = kind;
+            regions[at].offset = name;
+            regions[at].calls.store(calls);
+            regions[at].ticks.store(1000 * calls);
+        };
+        region(1, 0, RegionKind::thread, 1, 0);
+        region(2, 1, RegionKind::named, 1, 3);
+        region(3, 0, RegionKind::thread, 2, 0);
+        region(4, 3, RegionKind::named, 1, 4);
+        region(5, 4, RegionKind::named, 3, 1);
+        regions[5].open_since.store(2000);
+        region(6, 3, RegionKind::function, 0x1234, 1);
+        regions[6].module = 1;
+        auto* of_regions = reinterpret_cast<ModuleEntry*>(place(section.regions.modules, 2, 2));
+        std::strcpy(of_regions[1].path.data(), "/bin/app");
+        constexpr char region_names[] = "\0a\0b";
+        std::memcpy(place(section.regions.texts, 64, sizeof region_names), region_names, sizeof region_names);
+        auto* adapters = reinterpret_cast<AdapterEntry*>(place(section.adapters.adapters, 4, 2));
+        std::strcpy(adapters[0].name.data(), "eth0");
+        std::strcpy(adapters[1].name.data(), "mlx5_0:1");
+        adapters[1].is_infiniband = 1;
+        auto* readings = reinterpret_cast<AdapterReading*>(place(section.adapters.readings, 8, 4));
+        for (std::uint64_t i = 0; i < 4; ++i) {
+            readings[i].ticks.store(i < 2 ? 1000 : 3000);
+            readings[i].sent_bytes.store(100 * i);
+        }
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 4, 1));
         threads[0].recorded.store(6);
         threads[0].requests.store(1);
@@ -320,6 +351,38 @@ TEST(Recording, tells_why_a_thread_was_off_the_processor_between_two_calls) {
     EXPECT_EQ(off[0].off.asleep_s, 0);
     account.thread.store(9);
     EXPECT_TRUE(off_of().empty()) << "there is no such thread";
+}
+
+TEST(Recording, puts_the_regions_of_all_threads_together) {
+    Recorded recorded;
+    const ProcessInfo process = Recording::read(recorded.write(), true).processes[0];
+    ASSERT_EQ(process.regions.size(), 4U);
+    EXPECT_EQ(process.regions[1].name, "a");
+    EXPECT_EQ(process.regions[1].calls, 7U);
+    EXPECT_EQ(process.regions[1].parent, 0U);
+    EXPECT_DOUBLE_EQ(process.regions[1].seconds, 7 * 0.5e-6);
+    EXPECT_EQ(process.regions[2].name, "b");
+    EXPECT_EQ(process.regions[2].parent, 1U);
+    EXPECT_EQ(process.regions[2].open, 1U);
+    EXPECT_DOUBLE_EQ(process.regions[2].seconds, 2 * 0.5e-6) << "up to the process's last moment";
+    EXPECT_EQ(process.regions[3].kind, RegionKind::function);
+    EXPECT_EQ(process.regions[3].module, "/bin/app");
+    EXPECT_EQ(process.regions[3].offset, 0x1234U);
+
+    auto* const section = recorded.bytes().data() + page_bytes;
+    const auto& header = *reinterpret_cast<SectionHeader*>(section);
+    reinterpret_cast<RegionNode*>(section + header.regions.nodes.offset)[4].parent = 4;
+    EXPECT_THAT(error_of([&] { Recording::read(recorded.write(), true); }), HasSubstr("damaged"));
+}
+
+TEST(Recording, has_the_counters_of_its_nodes_adapters) {
+    const ProcessInfo process = Recording::read(Recorded().write(), true).processes[0];
+    ASSERT_EQ(process.adapters.size(), 2U);
+    EXPECT_EQ(process.adapters[0].name, "eth0");
+    EXPECT_EQ(process.adapters[0].sent_bytes, (std::vector<std::uint64_t>{0, 200}));
+    EXPECT_TRUE(process.adapters[1].is_infiniband);
+    EXPECT_EQ(process.adapters[1].sent_bytes, (std::vector<std::uint64_t>{100, 300}));
+    EXPECT_EQ(process.adapters[1].real_ns, (std::vector<std::int64_t>{5'000'000'000, 5'000'001'000}));
 }
 
 TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_become_anothers) {

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from palmette.mpi.abi import SONAMES
+from palmette.record.reading import read_job
+from palmette.record.regions import regions_of
 
 from .conftest import ROOT, Mpi
 
@@ -95,6 +97,28 @@ def test_a_program_finds_it_by_pkg_config(mpi: Mpi, installed: Path, tmp_path: P
     include = f"-I{mpi.installation.prefix}/include"
     call("cc", *define, include, PROGRAM, "-o", tmp_path / "app", *flags, *linking)
     assert_served(mpi, tmp_path / "app")
+
+
+def test_a_program_is_linked_with_the_recorder_by_pkg_config(mpi: Mpi, installed: Path, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is missing")
+    library = build_folders(installed)[0]
+    ask = ["env", f"PKG_CONFIG_PATH={library / 'pkgconfig'}", "pkg-config", f"--define-variable=abi={mpi.abi}"]
+    flags = call(*ask, "--cflags", "--libs", "palmette-record").split()
+    define = ["-DMPI_ABI"] if mpi.abi == "abi" else []
+    linking = [f"-Wl,-rpath,{library}", library_of(mpi), "-Wl,--allow-shlib-undefined", "-lpthread"]
+    include = f"-I{mpi.installation.prefix}/include"
+    program = PROGRAM.with_name("regions.c")
+    call("cc", "-std=gnu11", *define, include, program, "-o", tmp_path / "app", *flags, *linking)
+    folder = tmp_path / "recording"
+    ran = mpi.run(2, tmp_path / "app", "nested", settings={"PALMETTE_PROFILE": str(folder)}, preload=False)
+    assert ran.status == 0, ran.text
+    job = read_job(folder)
+    assert [process.recorded.calls for process in job.processes] == [10, 10]
+    assert {one.name: one.calls for one in regions_of(job)} == {"": 0, "step": 6, "solve": 12}
+    # Without the setting nothing is recorded.
+    ran = mpi.run(1, tmp_path / "app", "count", 10, preload=False)
+    assert ran.status == 0, ran.text
 
 
 def assert_served(mpi: Mpi, program: Path) -> None:

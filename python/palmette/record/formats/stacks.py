@@ -21,8 +21,9 @@ def words(selection: Selection, path: int) -> list[str]:
 
 def without_starts(stack: Sequence[str]) -> Sequence[str]:
     """Return a stack without the functions that it begins with before main, or before a thread's."""
-    first = next((at for at, name in enumerate(stack) if not STARTS.fullmatch(name)), 0)
-    return stack[first:]
+    regions = next((at for at, name in enumerate(stack) if not name.startswith("[")), 0)
+    first = next((at for at, name in enumerate(stack[regions:], regions) if not STARTS.fullmatch(name)), regions)
+    return [*stack[:regions], *stack[first:]]
 
 
 def sampled_words(sites: Sequence[Site]) -> list[str]:

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from palmette import _core
 from palmette.present.templates import environment
 from palmette.record.reading import RecordError
+from palmette.units import bytes_text
 
 MOST_BYTES = 3_000_000
 """Of a page: what it shows least of goes first, until it's smaller."""
@@ -69,7 +70,7 @@ def render(document: Document) -> str:
 
 def _page(document: Document, left_out: list[str]) -> str:
     templates = environment(_FOLDER)
-    templates.filters.update(duration=_core.format_duration, percent=_percent, marked=_marked)
+    templates.filters.update(duration=_core.format_duration, percent=_percent, marked=_marked, bytes=bytes_text)
     notes = list(document["notes"])
     if left_out:
         notes.append(f"to keep this page below {MOST_BYTES // 10**6} MB it is without {', '.join(left_out)}")
