@@ -1,5 +1,6 @@
 // allreduce, in_network: groups reduce-scatter inside, an aggregator above them combines the parts of all groups and
 // sends them back, groups allgather. At the same time hosts reduce the rest of the vector around a ring.
+// Long because the cut of the vector, the members' parts and an aggregator's must fit each other block by block.
 //
 //   p = 6 on three leaves of two, half of the vector through the aggregator a (blocks A B), half by the ring (C):
 //
