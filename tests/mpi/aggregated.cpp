@@ -2,12 +2,14 @@
 // bits on each, whatever happens to the daemons.
 //
 //     aggregated [--generations G] [--calls C] [--count N] [--seed S] [--nonblocking 1] [--longer-from R] [--mpis 1]
+//         [--ring 1]
 //     aggregated --random M [--first N] [--seed S]        both: [--timeout SECONDS]
 //
 // A generation is a duplicate of the world with C calls of N elements: sums of doubles that depend on the order, in
 // place at each second call, and the least of integers at each third. With --longer-from the ranks from R on pass one
 // element more, which is an error of the program. With --nonblocking, MPI_Iallreduce after a barrier; with --mpis, data
 // are sent from memory of MPI_Alloc_mem, twice, which is freed after that and mostly allocated again for the next call.
+// With --ring each rank waits after a call for a message of its neighbour's, sent after that one's call.
 //
 // --random: M allreduces with random arguments, on communicators that are made anew at each 50th; in the end as many
 // files are open as after the first 50.
@@ -104,6 +106,7 @@ void run_generations(int argc, char** argv, std::uint64_t seed, Outcome& outcome
     const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     const bool nonblocking = option(argc, argv, "--nonblocking", 0) != 0;
     const bool mpis = option(argc, argv, "--mpis", 0) != 0;
+    const bool ring = option(argc, argv, "--ring", 0) != 0;
     auto count = static_cast<int>(option(argc, argv, "--count", 1000));
     if (world_rank >= option(argc, argv, "--longer-from", world_rank + 1)) ++count;
     std::vector<Sum> calls;
@@ -118,6 +121,12 @@ void run_generations(int argc, char** argv, std::uint64_t seed, Outcome& outcome
         for (std::size_t c = 0; c < calls.size(); ++c) {
             std::snprintf(doing, sizeof doing, "generation %ld, call %zu of %d elements", generation, c, count);
             const std::vector<char> result = calls[c].result(comm, false);
+            if (ring) {
+                int size = 0;
+                MPI_Comm_size(MPI_COMM_WORLD, &size);
+                MPI_Send(nullptr, 0, MPI_BYTE, (world_rank + 1) % size, 0, MPI_COMM_WORLD);
+                MPI_Recv(nullptr, 0, MPI_BYTE, (world_rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
             if (generation > 0) {
                 outcome.check(result == first[c], "%s: other bits", doing);
                 continue;

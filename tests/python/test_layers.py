@@ -48,7 +48,7 @@ CPP_ROOMS = {
         ("composed", "reorder"),
     ),
     "topology": (("",), ("mapping",)),
-    "aggregate": (("",), ("client", "sharp"), ("daemon",)),
+    "aggregate": (("",), ("client", "sharp", "kept"), ("daemon",)),
     "model": (("",), ("bound",), ("estimate", "play", "flow")),
     "collectives": (
         ("",),

@@ -86,26 +86,35 @@ COUNTERS = {
 
 def metrics(status: Status) -> Iterator[str]:
     """Yield the lines of Prometheus' text format."""
-    yield from _family("up", "gauge", "1 while the daemon answers.", {"": 1})
-    yield from _family("uptime_seconds", "gauge", "Since its start.", {"": status["uptime_s"]})
-    yield from _family("open_connections", "gauge", "Connections now.", {"": status["open_connections"]})
+    for name, kind, text, samples in families(status):
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} {kind}"
+        for labels, value in samples:
+            told = ",".join(f'{label}="{said}"' for label, said in labels.items())
+            yield f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+
+
+Samples = list[tuple[dict[str, str], float]]
+
+
+def families(status: Status) -> Iterator[tuple[str, str, str, Samples]]:
+    """Yield each metric: name, kind, what it is, samples by labels."""
+    yield _family("up", "gauge", "1 while the daemon answers.", [({}, 1)])
+    yield _family("uptime_seconds", "gauge", "Since its start.", [({}, status["uptime_s"])])
+    yield _family("open_connections", "gauge", "Connections now.", [({}, status["open_connections"])])
     for name, text in GAUGES.items():
-        yield from _family(f"in_use_{name}", "gauge", text, {"": status["in_use"][name]})
-        of_users = {f'uid="{user["uid"]}"': user[name] for user in status["users"]}
-        yield from _family(f"user_{name}", "gauge", f"{text[:-1]}, by user.", of_users)
+        yield _family(f"in_use_{name}", "gauge", text, [({}, status["in_use"][name])])
+        of_users: Samples = [({"uid": str(user["uid"])}, user[name]) for user in status["users"]]
+        yield _family(f"user_{name}", "gauge", f"{text[:-1]}, by user.", of_users)
     for name in ("slots_total", "memory_bytes"):
-        yield from _family(f"limit_{name}", "gauge", "What the daemon gives.", {"": status["limits"][name]})
+        yield _family(f"limit_{name}", "gauge", "What the daemon gives.", [({}, status["limits"][name])])
     counters = status["counters"]
     for name, text in COUNTERS.items():
-        yield from _family(f"{name}_total", "counter", text, {"": counters[name]})
+        yield _family(f"{name}_total", "counter", text, [({}, counters[name])])
     for name, text in (("refused", "Refusals"), ("ended", "Ends of groups")):
-        by_reason = {f'reason="{reason}"': number for reason, number in counters[name].items()}
-        yield from _family(f"{name}_total", "counter", f"{text}, by reason.", by_reason)
+        by_reason: Samples = [({"reason": reason}, number) for reason, number in counters[name].items()]
+        yield _family(f"{name}_total", "counter", f"{text}, by reason.", by_reason)
 
 
-def _family(name: str, kind: str, text: str, values: dict[str, float]) -> Iterator[str]:
-    full = f"palmette_aggregator_{name}"
-    yield f"# HELP {full} {text}"
-    yield f"# TYPE {full} {kind}"
-    for label, value in values.items():
-        yield f"{full}{{{label}}} {value}" if label else f"{full} {value}"
+def _family(name: str, kind: str, text: str, samples: Samples) -> tuple[str, str, str, Samples]:
+    return f"palmette_aggregator_{name}", kind, text, samples

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from palmette.cli import sampled_lines
+from palmette.cli import sampled_lines, top_links
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.duration import Seconds
 from palmette.present.table import Column, Table
@@ -24,17 +24,34 @@ MOST_NAMES = 8
 
 
 @click.command("top", epilog="Example: palmette top calls --every 2s")
-@click.argument("folder", metavar="RECORDING", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[RECORDING]", required=False, type=click.Path(path_type=Path))
 @click.option("--every", "every_s", type=Seconds(0.1), help="Show it again and again: 2s.")
 @click.option("--calls", "with_calls", is_flag=True, help="Where time in MPI goes, by function and place of the call.")
+@click.option("--links", is_flag=True, help="What goes over this host's links, and how much of it the job sends.")
+@click.option("--metrics", is_flag=True, help="Print links, job, PALMETTE_JOBLOG and daemon as OpenMetrics.")
 @click.option("--all", "all_rows", is_flag=True, help=f"All rows, not only {MOST_ROWS}.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(folder: Path, every_s: float | None, with_calls: bool, all_rows: bool, as_json: bool) -> None:
+def command(
+    folder: Path | None, every_s: float | None, with_calls: bool, links: bool, metrics: bool, all_rows: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Show which MPI calls a job is in, since when, and whom each waits for.
 
     RECORDING is the folder that `palmette run --profile` or `--trace` got. The job may run, hang, have ended or
-    have been killed: of one that was killed, the calls are shown that it died in.
+    have been killed: of one that was killed, the calls are shown that it died in. --links and --metrics need none.
     """
+    if with_calls + links + metrics > 1:
+        raise CliError("--calls, --links and --metrics are views of their own: give one of them")
+    if metrics:
+        if as_json or every_s:
+            raise CliError("--metrics prints OpenMetrics once: leave out --json and --every")
+        click.echo(top_links.metrics(folder), nl=False)
+        return
+    if links:
+        top_links.show(folder, every_s, as_json)
+        return
+    if folder is None:
+        raise CliError("give the folder of a recording, as `palmette run --profile` got it, or --links")
     while True:
         state = _read(folder, with_calls)
         if not with_calls and any(process.recorded.sampling.samples for process in state.job.processes):

@@ -108,7 +108,7 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
     error = 0;
     pending_ = 0;
     const BoundProgram& program = executor.program();
-    if (program.channels == 0) return true;
+    if (program.channels == 0 || keeps_) return true;
     failure_ = std::nullopt;
     agreeing_ = Agreeing::not_yet;
     agreed_ = 0;
@@ -146,6 +146,7 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
 }
 
 int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
+    if (keeps_) return kept_exchange_.start(executor, index, started);
     const BoundStep& step = executor.step(index);
     started = Started::done;
     if (channels_->empty()) {
@@ -208,6 +209,7 @@ int AggregationTransport::complete(Executor& executor, Lane& lane, bool& any) {
 }
 
 int AggregationTransport::progress(Executor& executor, bool& any) {
+    if (keeps_) return kept_exchange_.progress(executor, any);
     const std::size_t count = channels_ ? channels_->size() : 0;
     for (std::size_t i = 0; i < count && !failure_; ++i) {
         Lane& lane = lanes_[i];
@@ -270,7 +272,13 @@ int AggregationTransport::agree(Executor& executor) {
     return 0;
 }
 
-int AggregationTransport::posted_complete(Executor& executor, std::uint32_t /*step*/) { return agree(executor); }
+int AggregationTransport::posted_complete(Executor& executor, std::uint32_t /*step*/) {
+    return keeps_ ? kept_exchange_.posted_complete(executor) : agree(executor);
+}
+
+bool AggregationTransport::waits_for(std::size_t channel) const {
+    return keeps_ ? channel == 0 : lanes_[channel].complete != lanes_[channel].posted;
+}
 
 int AggregationTransport::wait(Executor& executor) {
     bool any = false;
@@ -279,8 +287,8 @@ int AggregationTransport::wait(Executor& executor) {
     std::size_t count = 0;
     int wait_ms = patience_ms_;
     for (std::size_t i = 0; i < channels_->size() && count < watched.size(); ++i) {
-        if (lanes_[i].complete == lanes_[i].posted) continue;
-        const aggregate::Service::Watch watch = lanes_[i].channel->service->watch();
+        if (!waits_for(i)) continue;
+        const aggregate::Service::Watch watch = (*channels_)[i].service->watch();
         watched[count++] = {watch.fd, watch.events, 0};
         if (watch.due_ms >= 0) wait_ms = std::min(wait_ms, watch.due_ms);
     }
@@ -302,6 +310,7 @@ void AggregationTransport::fail(aggregate::Reason reason, std::string_view detai
 
 void AggregationTransport::end(Executor& executor, bool failed) {
     if (executor.program().channels == 0 || !channels_) return;
+    if (keeps_) return kept_exchange_.end(failed);
     if (failed) fail(aggregate::Reason::left, "the operation has failed in the MPI");
     pending_ = 0;
 }

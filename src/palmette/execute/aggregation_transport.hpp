@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "palmette/aggregate/service.hpp"
+#include "palmette/execute/kept_exchange.hpp"
 #include "palmette/execute/transport.hpp"
 
 namespace palmette::runtime {
@@ -27,12 +28,6 @@ std::vector<std::pair<std::int32_t, std::int32_t>> channels_of(const BoundProgra
 /// A rank without such messages has the outcome to agree on all the same: its program gets a step for that, carried by
 /// the transport of this index.
 void add_agreement(BoundProgram& program, std::int32_t ranks, std::uint8_t transport);
-
-/// What the aggregators combine in an operation: the same on all ranks.
-struct AggregatedElements {
-    Operator op{};
-    Element element{};
-};
 
 /// A rank's place in the tree by which all ranks agree.
 struct AgreementTree {
@@ -56,19 +51,24 @@ std::int32_t rank_in(std::int64_t code);
 /// has returned can't help the others any more. So the last of these steps completes only when all ranks have agreed by
 /// messages whether all have all results, while the rest of the plan goes on; `agreed` is the outcome. After a failure
 /// the operation's result is undefined, and has to be made by other means (runtime/network/aggregation.hpp).
+///
+/// Programs that keep results (BoundProgram::keeps) need no agreement where members have met (KeptGroup): each of their
+/// operations ends with its result.
 class AggregationTransport final : public Transport {
   public:
     /// `messages`: by which ranks agree.
-    explicit AggregationTransport(Messages& messages) : messages_(messages) {}
+    explicit AggregationTransport(Messages& messages) : messages_(messages), kept_exchange_(messages) {}
 
     /// For the next operations; both must outlive them. Null: none is in service. `background`: other operations need
-    /// progress meanwhile.
+    /// progress meanwhile. `kept`: of programs that keep results; nothing: all ranks agree.
     void use(std::vector<AggregationChannel>* channels, const AgreementTree* tree, AggregatedElements elements,
-             bool background = false) {
+             bool background = false, const std::optional<KeptGroup>& kept = std::nullopt) {
         channels_ = channels;
         tree_ = tree;
         elements_ = elements;
         background_ = background;
+        keeps_ = kept.has_value();
+        if (kept) kept_exchange_.use(*kept, kept->peers ? channels->front().service.get() : nullptr, elements);
     }
 
     const char* name() const override { return "aggregation"; }
@@ -79,7 +79,7 @@ class AggregationTransport final : public Transport {
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int progress(Executor& executor, bool& any) override;
     int wait(Executor& executor) override;
-    std::size_t pending() const override { return pending_; }
+    std::size_t pending() const override { return keeps_ ? kept_exchange_.pending() : pending_; }
     int posted_complete(Executor& executor, std::uint32_t step) override;
     void end(Executor& executor, bool failed) override;
 
@@ -118,6 +118,7 @@ class AggregationTransport final : public Transport {
     int exchange_codes(Executor& executor, plan::StepKind kind, std::span<const std::int32_t> peers);
     int complete(Executor& executor, Lane& lane, bool& any);
     void fail(aggregate::Reason reason, std::string_view detail);
+    bool waits_for(std::size_t channel) const;
 
     std::vector<AggregationChannel>* channels_ = nullptr;
     AggregatedElements elements_;
@@ -132,6 +133,8 @@ class AggregationTransport final : public Transport {
     /// The agreement's stages: messages that are outstanding.
     enum class Agreeing : std::uint8_t { not_yet, with_children, with_parent, telling, done };
     Messages& messages_;
+    bool keeps_ = false;
+    KeptExchange kept_exchange_;
     const AgreementTree* tree_ = nullptr;
     Agreeing agreeing_ = Agreeing::not_yet;
     std::int64_t agreed_ = 0;          ///< the least code so far: the subtree's, then all ranks'

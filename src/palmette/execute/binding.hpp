@@ -109,6 +109,7 @@ struct BoundProgram {
     std::uint32_t taking_part = ~0U;  ///< of those that its operations begin and end; all until they are chosen
     std::int32_t channels = 0;        ///< as in plan::Program
     std::int32_t agreement_tag = 0;   ///< then: of the messages by which ranks agree on aggregators' results
+    bool keeps = false;               ///< then: one short exchange a rank at most, whose members keep its result
 };
 
 /// Longer messages are split; the MPI's counts are int.

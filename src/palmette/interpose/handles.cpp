@@ -6,6 +6,7 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/network/kept_members.hpp"
 #include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
@@ -90,12 +91,13 @@ int on_MPI_Op_free(MPI_Op* op) {
 }
 
 // A communicator may be freed at once: operations on it use a shadow communicator, which lives until they complete
-// (Process::release_user). This waits for no other rank, but for leaders of groups of switches, which end together.
+// (Process::release_user). This waits for no other rank, but for leaders of groups of switches, which end together,
+// and for those that keep short results for each other.
 
 int on_MPI_Comm_free(MPI_Comm* comm) {
     if (runtime::has_postponed())
         if (const Guard guard; guard.entered()) runtime::settle_postponed(nullptr);
-    if (runtime::SwitchGroups::any())
+    if (runtime::SwitchGroups::any() || runtime::KeptMembers::any())
         if (const Guard guard; guard.entered()) runtime::Process::instance().leave_ways(*comm);
     return next::MPI_Comm_free(comm);
 }
@@ -104,7 +106,7 @@ int on_MPI_Comm_free(MPI_Comm* comm) {
 int on_MPI_Comm_disconnect(MPI_Comm* comm) {
     if (any_background())
         if (const Guard guard; guard.entered()) runtime::before_blocking(*comm);
-    if (runtime::SwitchGroups::any())
+    if (runtime::SwitchGroups::any() || runtime::KeptMembers::any())
         if (const Guard guard; guard.entered()) runtime::Process::instance().leave_ways(*comm);
     return next::MPI_Comm_disconnect(comm);
 }

@@ -9,6 +9,7 @@
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/data/mpi_devices.hpp"
 #include "palmette/runtime/data/runs.hpp"
+#include "palmette/runtime/network/kept_members.hpp"
 #include "palmette/runtime/network/switch_groups.hpp"
 #include "palmette/runtime/report/recording.hpp"
 #include "palmette/runtime/serve/background.hpp"
@@ -123,6 +124,7 @@ int on_MPI_Finalize() {
             runtime::settle_postponed(nullptr);
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::RecordedCalls::synchronize_again();
+            runtime::KeptMembers::end_all();
             runtime::SwitchGroups::end_all();
             runtime::Process::instance().finish();
             release_devices();
@@ -152,6 +154,7 @@ int on_MPI_Session_finalize(MPI_Session* session) {
         const Guard guard;
         if (guard.entered()) {
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            runtime::KeptMembers::end_all();
             runtime::SwitchGroups::end_all();
             runtime::Process::instance().end_without_world();
             release_devices();

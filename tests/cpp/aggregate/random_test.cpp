@@ -44,8 +44,8 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
     std::size_t held = 0;
     const int all = operations();
     for (int done = 0; done < all;) {
-        const auto members = static_cast<std::uint16_t>(2 + below(4));
-        world.join_all(members,
+        const auto group_size = static_cast<std::uint16_t>(2 + below(4));
+        world.join_all(group_size,
                        shape(static_cast<std::uint32_t>(32 << below(5)), static_cast<std::uint16_t>(1 + below(8))));
         for (int batch = 0; batch < 25; ++batch) {
             std::vector<Posted> posted(1 + below(4));
@@ -57,18 +57,18 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
                     element = static_cast<Element>(below(runtime::element_count));
                 } while (runtime::kernel_for(op, element) == nullptr);
                 const std::size_t count = below(3) == 0 ? below(4) : below(300);
-                const auto root = static_cast<std::uint16_t>(below(members));
+                const auto root = static_cast<std::uint16_t>(below(group_size));
                 const std::size_t kind = below(4);
                 std::uint32_t number = 0;
-                for (std::uint16_t member = 0; member < members; ++member) {
+                for (std::uint16_t member = 0; member < group_size; ++member) {
                     one.inputs.push_back(random_bytes(count * runtime::bytes_of(element).extent, random));
                     one.outputs.emplace_back(count * runtime::bytes_of(element).extent, '\x5a');
                 }
-                for (std::uint16_t member = 0; member < members; ++member) {
+                for (std::uint16_t member = 0; member < group_size; ++member) {
                     char* input = one.inputs[member].data();
                     char* output = one.outputs[member].data();
-                    const std::uint64_t first = count * member / members;
-                    const std::uint64_t end = count * (member + 1U) / members;
+                    const std::uint64_t first = count * member / group_size;
+                    const std::uint64_t end = count * (member + 1U) / group_size;
                     one.operation =
                         kind == 0   ? Operation::allreduce(op, element, input, output, count)
                         : kind == 1 ? Operation::reduce(op, element, input, output, count, root, member == root)
@@ -89,12 +89,12 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
                 const std::vector<char> sum =
                     moves ? one.inputs[operation.root]
                           : combined(operation.op, operation.element, one.inputs, operation.count);
-                for (std::uint16_t member = 0; member < members; ++member) {
+                for (std::uint16_t member = 0; member < group_size; ++member) {
                     ASSERT_FALSE(world.clients[member]->failed()) << world.reasons();
                     std::size_t first = 0, end = operation.count;
                     if (operation.collective == Collective::reduce_scatter) {
-                        first = operation.count * member / members;
-                        end = operation.count * (member + 1U) / members;
+                        first = operation.count * member / group_size;
+                        end = operation.count * (member + 1U) / group_size;
                     } else if ((operation.collective == Collective::reduce) != (member == operation.root) &&
                                operation.collective != Collective::allreduce) {
                         continue;

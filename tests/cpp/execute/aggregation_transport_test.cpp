@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "aggregate/harness.hpp"
 #include "palmette/aggregate/client/client.hpp"
+#include "palmette/aggregate/kept/courier.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "support/jobs.hpp"
@@ -18,6 +20,8 @@
 namespace palmette::runtime {
 namespace {
 
+using aggregate::kept::Courier;
+using aggregate::kept::Peers;
 using collectives::Spec;
 using test::LoopbackRank;
 using test::LoopbackRanks;
@@ -67,6 +71,8 @@ class Ranks {
             LoopbackRank& one = all.emplace_back();
             one.program =
                 bind(request.collective, collectives::make_program(job, plan::Rank{r}, request, spec), job, layout);
+            one.program.keeps = collectives::in_network_keeps(request, spec);
+            add_agreement(one.program, job.size(), 0);
             one.program.agreement_tag = static_cast<std::int32_t>(collectives::tag_limit(job, request, spec));
             outputs[i] = in_place ? inputs[i] : std::vector<double>(static_cast<std::size_t>(count), -1);
             char* const out = reinterpret_cast<char*>(outputs[i].data());
@@ -121,10 +127,41 @@ class Ranks {
         ASSERT_TRUE(all_ready());
     }
 
+    /// Members that keep results for each other, from now on.
+    void meet() {
+        close();
+        const std::size_t level = collectives::network_level(job, Spec::parse("in_network"));
+        const std::int32_t groups = job.levels()[level].groups.count();
+        owners.clear();
+        for (std::int32_t g = 0; g < groups; ++g) owners.push_back(collectives::in_network_owner(job, level, g).value);
+        aggregate::kept::Opening opening;
+        std::string why;
+        const auto count = static_cast<std::uint32_t>(owners.size());
+        for (std::uint32_t m = 0; m < count; ++m)
+            peers.push_back(m == 0 ? Peers::open(count, opening, why) : Peers::join(m, count, opening, why));
+        const auto all_have_met = [&] {
+            return std::ranges::count_if(peers, [](const auto& one) { return one->meet(); }) == count;
+        };
+        while (!all_have_met()) std::this_thread::yield();
+    }
+    void close() {
+        for (const auto& one : peers) one->close();
+        peers.clear();
+    }
+    ~Ranks() { close(); }
+
     /// Runs what was bound; every rank must end.
     void run(std::vector<LoopbackRank>& all, bool aggregated) {
-        for (std::size_t r = 0; r < all.size(); ++r)
-            transports[r]->use(aggregated ? &channels[r] : nullptr, &trees[r], {Operator::sum, Element::float64});
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            std::optional<KeptGroup> kept;
+            if (!peers.empty()) {
+                const auto at = std::ranges::find(owners, static_cast<std::int32_t>(r));
+                kept = {at == owners.end() ? nullptr : peers[static_cast<std::size_t>(at - owners.begin())].get(),
+                        owners};
+            }
+            transports[r]->use(aggregated ? &channels[r] : nullptr, &trees[r], {Operator::sum, Element::float64}, false,
+                               aggregated ? kept : std::nullopt);
+        }
         for (const int code : loopback.run(all)) ASSERT_EQ(code, 0);
         ASSERT_TRUE(loopback.world.nothing_is_left());
         ASSERT_EQ(loopback.world.wrong_lengths, 0);
@@ -133,6 +170,8 @@ class Ranks {
     topology::Job job;
     std::vector<std::vector<AggregationChannel>> channels;
     std::vector<AgreementTree> trees;
+    std::vector<std::int32_t> owners;
+    std::vector<std::shared_ptr<Peers>> peers;
     std::vector<AggregationTransport*> transports;
     LoopbackRanks loopback;
     std::unique_ptr<aggregate::Daemon> daemon;
@@ -213,6 +252,45 @@ TEST(AggregationTransport, ends_on_all_ranks_whenever_the_daemon_dies) {
     }
     EXPECT_GT(failed, 5);
     EXPECT_GT(succeeded, 0);
+}
+
+/// Three short operations, during which the daemon may die; then they must be the hosts'.
+void run_short(Ranks& ranks, std::vector<LoopbackRank>& all, const std::vector<std::vector<double>>& expected) {
+    for (int again = 0; again < 3; ++again) {
+        for (auto& output : ranks.outputs) std::ranges::fill(output, -1);
+        ranks.run(all, true);
+        for (std::size_t r = 0; r < all.size(); ++r) ASSERT_EQ(ranks.outputs[r], expected[r]) << ranks.disturb_at;
+    }
+}
+
+TEST(AggregationTransport, ends_short_operations_right_on_all_ranks_whenever_the_daemon_dies) {
+    for (const unsigned lost : {0U, 3U})
+        for (const char* machine : {"aggregator:4node:2core", "aggregator:5node:1+3core", "aggregator:3node"}) {
+            Ranks ranks(machine, 5);
+            constexpr std::int64_t count = 100;
+            ranks.fill(count);
+            const auto expected = by_hosts(ranks, "in_network", count);
+            std::uint64_t by_hosts = 0, given = 0, undisturbed = 0;
+            ranks.disturb = [&] { ranks.daemon.reset(); };
+            for (std::int64_t at = 1; at < 300; at += lost > 0 ? 61 : 7) {
+                if (!ranks.daemon) ranks.start_daemon();
+                auto all = ranks.bind_all(Spec::parse("in_network"), count, false);
+                ASSERT_TRUE(all[0].program.keeps);
+                ranks.join(all, aggregate::testing::shape(1024, 2));
+                ranks.meet();
+                Courier::instance().lost_of.store(lost);
+                ranks.turns = 0;
+                ranks.disturb_at = at;
+                run_short(ranks, all, expected);
+                ranks.disturb_at = -1;
+                Courier::instance().lost_of.store(0);
+                by_hosts += ranks.peers[0]->by_hosts();
+                given += ranks.peers[0]->given();
+                if (!ranks.peers[0]->frozen()) ++undisturbed;
+            }
+            EXPECT_GT(by_hosts + given, 0U) << machine;
+            EXPECT_TRUE(lost > 0 || undisturbed > 0) << machine;
+        }
 }
 
 TEST(AggregationTransport, prefers_the_failure_that_tells_more) {

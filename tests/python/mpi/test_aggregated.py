@@ -25,6 +25,11 @@ FORCED = forced(allreduce="in_network")
 OPERATION = 2 * RANKS
 """Frames with data or results of a short operation: each rank sends a part, and receives it."""
 WITH_SETUP = 3 * RANKS + OPERATION
+SHORT = 200
+"""Elements of a vector that isn't cut: one rank of each host has the exchange, and keeps its result."""
+MEMBERS = RANKS // 2
+SHORT_OPERATION = 2 * MEMBERS
+SHORT_WITH_SETUP = 3 * MEMBERS + SHORT_OPERATION
 EXPIRY_S = 1 << 40
 HUNG_S = 60.0
 """Of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
@@ -94,6 +99,18 @@ def test_sums_are_right_and_always_the_same(mpi: Mpi, daemon: Daemon, folder: Pa
     assert ran.served()["allreduce"] == {"in_network": 18}
     assert by_hosts(ran) == {}
     assert daemon.idle()["counters"]["groups"] == 6
+    assert_idle(daemon)
+
+
+def test_short_sums_are_right_and_always_the_same(mpi: Mpi, daemon: Daemon, folder: Path) -> None:
+    ran = mpi.run(
+        RANKS, "aggregated", "--generations", 3, "--calls", 6, "--count", SHORT,
+        settings=settings(folder, daemon.address, daemon.key) | FORCED,
+    )  # fmt: skip
+    ran.assert_right()
+    assert ran.served()["allreduce"] == {"in_network": 18}
+    assert by_hosts(ran) == {}
+    assert daemon.idle()["counters"]["groups"] == 3
     assert_idle(daemon)
 
 
@@ -172,6 +189,54 @@ def test_a_daemon_that_dies_at_any_frame(mpi_called: Called, daemon: Daemon, fol
     ran.assert_right()
     assert proxy.frames == [WITH_SETUP, *range(1, WITH_SETUP + 1), WITH_SETUP]
     assert by_hosts(ran) == {"closed": WITH_SETUP}
+    assert_idle(daemon)
+
+
+@pytest.mark.parametrize("ring", [0, 1], ids=["", "ranks wait for each other elsewhere"])
+@pytest.mark.parametrize("fault", ["close", "kill"])
+def test_a_daemon_that_dies_at_any_frame_of_a_short_sum(
+    mpi_called: Called, daemon: Daemon, folder: Path, fault: str, ring: int
+) -> None:
+    """Whoever has the result gives it to those that lack it; where nobody has it hosts combine."""
+    with Proxy(daemon, fault, kinds=ALL_KINDS, ranks=MEMBERS) as proxy:
+        ran = mpi_called("mpich").run(
+            RANKS, "aggregated", "--generations", SHORT_WITH_SETUP + 2, "--count", SHORT, "--ring", ring,
+            settings=settings(folder, proxy.address, daemon.key) | FORCED,
+        )  # fmt: skip
+    ran.assert_right()
+    assert proxy.frames == [SHORT_WITH_SETUP, *range(1, SHORT_WITH_SETUP + 1), SHORT_WITH_SETUP]
+    assert by_hosts(ran) == {"closed": SHORT_WITH_SETUP}
+    assert ran.report is not None
+    given = [row for row in ran.report["instead_of_aggregators"] if "gave it to the others" in row["why"]]
+    assert 1 <= sum(row["calls"] for row in given) < MEMBERS
+    assert_idle(daemon)
+
+
+def test_a_later_short_sum_fails(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+    """Those that follow on the communicator are the hosts', until a second look at the 256th makes new groups."""
+    at = range(0, 3 * SHORT_OPERATION, 5)
+    with Proxy(daemon, "kill", at, ranks=MEMBERS) as proxy:
+        ran = mpi_called("mpich").run(
+            RANKS, "aggregated", "--generations", len(at) + 2, "--calls", 3, "--count", SHORT, "--ring", 1,
+            settings=settings(folder, proxy.address, daemon.key) | FORCED,
+        )  # fmt: skip
+    ran.assert_right()
+    calls = by_hosts(ran)
+    assert set(calls) == {"closed"}
+    assert sum(3 - number // SHORT_OPERATION for number in at) <= sum(calls.values())
+    assert_idle(daemon)
+
+
+@pytest.mark.parametrize("fault", ["corrupt", "truncate", "stall", "stop"])
+def test_a_fault_in_a_short_sum(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+    at = range(SHORT_OPERATION) if fault in {"corrupt", "truncate"} else [3]
+    with Proxy(daemon, fault, at, ranks=MEMBERS) as proxy:
+        ran = mpi_called("mpich").run(
+            RANKS, "aggregated", "--generations", len(at) + 2, "--count", SHORT, "--ring", 1,
+            settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=HUNG_S,
+        )  # fmt: skip
+    ran.assert_right()
+    assert len(at) <= sum(by_hosts(ran).values()) <= 2 * len(at)
     assert_idle(daemon)
 
 

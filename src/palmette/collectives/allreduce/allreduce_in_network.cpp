@@ -1,5 +1,6 @@
 // allreduce, in_network: groups reduce-scatter inside, an aggregator above them combines the parts of all groups and
 // sends them back, groups allgather. At the same time hosts reduce the rest of the vector around a ring.
+// Long because the cut of the vector, the members' parts and an aggregator's must fit each other block by block.
 //
 //   p = 6 on three leaves of two, half of the vector through the aggregator a (blocks A B), half by the ring (C):
 //
@@ -10,6 +11,9 @@
 //       A: 0 → 1   2 → 3   4 → 5     allgather
 //       B: 1 → 0   3 → 2   5 → 4
 //       C: 0 → 1 → 2 → 3 → 4 → 5 → 0 and 1 → 0, 3 → 2, 5 → 4: nested ring
+//
+// Short vectors aren't cut: groups reduce along a binomial tree to one member each, an aggregator combines theirs, and
+// the results go back down the trees.
 //
 // combine=hosts: the same without aggregators. Each owner adds its part to what comes from the group before and sends
 // it on, and the result comes back the same way. The brackets are the aggregator's, ((0 + 2) + 4), so that a call that
@@ -45,6 +49,13 @@ constexpr std::int32_t default_window = 2;
 /// Segments that a member has outstanding while hosts reduce the rest: more would queue ahead of their messages.
 constexpr std::size_t outstanding_beside_hosts = 4;
 
+/// Up to so many bytes a vector isn't cut, and members keep its result for each other (aggregate/kept/peers.hpp).
+constexpr std::int64_t most_short = 4096;
+
+bool goes_whole(const Request& request, const Spec& spec) {
+    return request.block_bytes > 0 && request.block_bytes <= most_short && !spec.find("share") && !spec.find("segment");
+}
+
 /// The key share=PERCENT, as a share; nothing: computed.
 std::optional<double> given_share(const Spec& spec) {
     if (spec.find("share") == "auto" || !spec.find("share")) return std::nullopt;
@@ -70,8 +81,10 @@ class Cut {
           level_(network_level(job, spec)),
           aggregators_(top_aggregators(job)),
           switches_(switches_reduce(job)),
-          parts_(switches_ ? 1 : parts_for(groups())) {
-        const double share = given_share(spec).value_or(network_share(job, level_, aggregators_));
+          short_(goes_whole(request, spec)),
+          parts_(switches_ || short_ ? 1 : parts_for(groups())) {
+        if (short_) aggregators_.resize(1);
+        const double share = short_ ? 1 : given_share(spec).value_or(network_share(job, level_, aggregators_));
         const double together = aggregate_capacity(job, aggregators_);
         std::vector<double> shares;
         std::vector<std::int64_t> units;
@@ -110,6 +123,7 @@ class Cut {
     std::int64_t blocks() const { return blocks_; }
     std::int32_t parts() const { return parts_; }
     bool switches() const { return switches_; }
+    bool is_short() const { return short_; }
     const std::vector<std::int32_t>& aggregators() const { return aggregators_; }
     const JobAggregator& aggregator(std::int32_t index) const {
         return job_.aggregators()[static_cast<std::size_t>(index)];
@@ -199,6 +213,7 @@ class Cut {
     std::size_t level_;
     std::vector<std::int32_t> aggregators_;
     bool switches_;  ///< one member of each group has all messages with them
+    bool short_;     ///< as with switches
     std::int32_t parts_;
     std::vector<Interval> runs_;
     std::vector<std::int64_t> times_, firsts_;  ///< by stripe, then the hosts' part: blocks a unit, first block
@@ -264,6 +279,7 @@ class Member {
             between_groups({Buffer::send, {}}, slice);
             return;
         }
+        if (cut_.is_short()) return make_short(slice);
         ReduceRing ring(context, nested());
         builder_.stage("reduce in groups");
         ring.reduce_scatter();
@@ -271,6 +287,37 @@ class Member {
         const std::vector<StepId> results = between_groups({Buffer::recv, {ring.completed()}}, slice);
         builder_.stage("distribute in groups");
         ring.allgather(results);
+    }
+
+    /// A binomial tree, whose root is the member that has messages with aggregators: the last one, so that v is the
+    /// distance from it.
+    void make_short(Slice slice) {
+        const Blocks blocks = cut_.blocks_of(0, {0, 1});
+        const std::int32_t v = size_ - 1 - me_;
+        const auto rank_of = [&](std::int32_t other) { return rank_at(size_ - 1 - other); };
+        std::vector<std::int32_t> children;
+        for (std::int32_t d = 1; v % (2 * d) == 0 && v + d < size_; d *= 2) children.push_back(v + d);
+        builder_.stage("reduce in groups");
+        Held held{Buffer::send, {}};
+        for (std::size_t i = 0; i < children.size(); ++i) {
+            const Buffer layer = plan::scratch_layer(i);
+            scratch_.need(layer, blocks);
+            std::vector<StepId> waits{builder_.recv(rank_of(children[i]), 0, layer, blocks, {}, slice)};
+            add_steps(waits, held.ready);
+            held = {Buffer::recv, {builder_.reduce(held.buffer, layer, Buffer::recv, blocks, waits, slice)}};
+        }
+        std::vector<StepId> result;
+        if (v == 0) {
+            result = between_groups(held, slice);
+            builder_.stage("distribute in groups");
+        } else {
+            const Rank parent = rank_of(v & (v - 1));
+            const StepId sent = builder_.send(parent, 0, held.buffer, blocks, held.ready, slice);
+            builder_.stage("distribute in groups");
+            result = {builder_.recv(parent, 0, Buffer::recv, blocks, {sent}, slice)};
+        }
+        for (std::size_t i = children.size(); i-- > 0;)
+            builder_.send(rank_of(children[i]), 0, Buffer::recv, blocks, result, slice);
     }
 
     /// Combines the own parts with those of the other groups. Returns the steps after which they are complete.
@@ -433,6 +480,15 @@ Program make_in_network(const Job& job, Rank rank, const Request& request, const
 }
 
 }  // namespace
+
+bool in_network_keeps(const Request& request, const Spec& spec) {
+    return spec.name == allreduce_in_network.name && !by_hosts(spec) && goes_whole(request, spec);
+}
+
+Rank in_network_owner(const Job& job, std::size_t level, std::int32_t group) {
+    const Partition& groups = job.levels()[level].groups;
+    return job.rank_at({groups.first(group) + groups.size_of(group) - 1});
+}
 
 std::int64_t in_network_first_segments(const Job& job, const Request& request, const Spec& spec) {
     return Cut(job, request, spec).first_segments();

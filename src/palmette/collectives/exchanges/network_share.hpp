@@ -42,6 +42,13 @@ double network_share(const topology::Job& job, std::size_t level, const std::vec
 /// can send a result (in allreduce_in_network.cpp). The spec must serve the job.
 std::int64_t in_network_first_segments(const topology::Job& job, const Request& request, const Spec& spec);
 
+/// Whether an allreduce's plan through aggregators has one exchange with them for each group, short enough that its
+/// members keep the result for each other.
+bool in_network_keeps(const Request& request, const Spec& spec);
+
+/// Then: the rank of a group that has that exchange.
+topology::Rank in_network_owner(const topology::Job& job, std::size_t level, std::int32_t group);
+
 /// Numbers of blocks, at least 1 each, so that numbers[i] * units[i] of the sum is about shares[i].
 std::vector<std::int64_t> blocks_for(const std::vector<double>& shares, const std::vector<std::int64_t>& units);
 

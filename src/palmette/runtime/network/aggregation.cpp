@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -14,12 +15,36 @@ namespace {
 using aggregate::Reason;
 
 constexpr std::uint64_t longest_retry = 1 << 20;
+/// Operations of programs that keep results between two agreements.
+constexpr std::uint64_t kept_between = 256;
 
 }  // namespace
 
 void Aggregation::leave() {
     in_service_ = false;
+    // The service ends for members that haven't their results yet, too.
+    if (kept_) kept_->end();
+    kept_.reset();
+    has_met_ = false;
     groups_->leave();
+}
+
+void Aggregation::look_after_kept() {
+    if (!has_met_) {
+        has_met_ = true;
+        kept_calls_ = 0;
+        std::string why;
+        kept_ = KeptMembers::meet(comm_, job_, rank_, level_, count_, why);
+        if (!kept_ && !why.empty())
+            std::fprintf(stderr, "palmette: rank %d: %s: short reductions by aggregators end with an agreement each\n",
+                         rank_, why.c_str());
+        return;
+    }
+    if (!kept_ || ++kept_calls_ % kept_between != 0) return;
+    const auto code = smallest(comm_, agreement_code(kept_->reason(), rank_));
+    if (code && conclude(*code, kept_->why())) return;
+    if (!code) why_ = "the MPI's messages have failed";
+    leave();
 }
 
 /// Collective, where the ranks have agreed on this code.
@@ -53,11 +78,13 @@ bool Aggregation::join(const BoundProgram& program) {
 }
 
 bool Aggregation::serves(const Operation& operation, const BoundProgram& program) {
+    if (in_service_ && program.keeps) look_after_kept();
     if (!in_service_) {
         if (++calls_without_ < retry_after_) return false;
         calls_without_ = 0;
         retry_after_ = std::min(4 * retry_after_, longest_retry);
         if (!join(program)) return false;
+        if (program.keeps) look_after_kept();
     }
     const auto known = operation.known();
     if (known && groups_->combine(known->op, known->element)) return true;

@@ -35,6 +35,8 @@ class InNetwork : public Way {
     bool is_in_network() const override { return true; }
 
   private:
+    int run_kept(Work& call, MpiExecutor& executor, const Environment& environment);
+
     Aggregation& aggregation_;
     BoundProgram by_hosts_;
 };

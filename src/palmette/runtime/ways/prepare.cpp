@@ -38,6 +38,7 @@ BoundProgram bound_for(Communicator& state, const CachedPlan& plan, std::int64_t
     const plan::Program program = row.make(*plan.route.job, plan::Rank{state.rank()}, part, spec);
 #endif
     BoundProgram bound = bind(plan.collective(), program, *plan.route.job, layout);
+    bound.keeps = collectives::in_network_keeps(part, spec);
     if (simulated_services == 0) add_agreement(bound, plan.route.job->size(), MpiExecutor::aggregation_index);
     return bound;
 }

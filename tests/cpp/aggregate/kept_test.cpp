@@ -1,0 +1,314 @@
+// All that can happen to three members that keep results, explored exhaustively over the state machines that production
+// runs: the service dies between any two of its frames, connections end, words are lost, repeated and overtaken,
+// members are late or wait for each other elsewhere.
+//
+// A lost word is one that never comes; repeating one that has been heard changes nothing, so that what has been sent
+// may come at any later time, again and again. The service's frames have no state of their own: once all have
+// contributed, a member may get its result at any time, also after the service has died, or may find the connection's
+// end instead.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/aggregate/kept/protocol.hpp"
+
+namespace palmette::aggregate::kept {
+namespace {
+
+constexpr std::uint8_t members = 3;
+using Kind = Word::Kind;
+
+std::string right_result(std::uint64_t operation) { return std::string(1, static_cast<char>('a' + operation)); }
+
+/// Where a member's program stands.
+enum class At : std::uint8_t { outside, waits, asks, with_hosts };
+
+template <class SomeKeeper>
+struct OneMember {
+    SomeKeeper keeper;
+    At at = At::outside;
+    std::uint8_t contributed = 0;  ///< frames that it has sent to the service
+    std::uint8_t with_hosts = 0;   ///< the last operation that it has given to hosts
+    bool left = false;
+    friend auto operator<=>(const OneMember&, const OneMember&) = default;
+};
+
+/// What has been sent by whom to whom, sorted: five characters each.
+class Sent {
+  public:
+    struct One {
+        std::uint8_t from, to;
+        Word word;
+    };
+    void add(std::uint8_t from, std::uint8_t to, const Word& word) {
+        std::string one;
+        for (const auto value :
+             {from, to, static_cast<std::uint8_t>(word.kind), static_cast<std::uint8_t>(word.operation)})
+            one += static_cast<char>(value);
+        one += word.data.empty() ? ' ' : word.data.front();
+        std::size_t at = 0;
+        for (; at < text_.size(); at += size)
+            if (const int order = text_.compare(at, size, one); order >= 0) {
+                if (order == 0) return;
+                break;
+            }
+        text_.insert(at, one);
+    }
+    std::size_t count() const { return text_.size() / size; }
+    One at(std::size_t index) const {
+        const char* const one = text_.data() + index * size;
+        const auto number = [&](int i) { return static_cast<std::uint8_t>(one[i]); };
+        return {number(0),
+                number(1),
+                {static_cast<Kind>(number(2)), number(3), one[4] == ' ' ? "" : std::string(1, one[4])}};
+    }
+    friend auto operator<=>(const Sent&, const Sent&) = default;
+
+  private:
+    static constexpr std::size_t size = 5;
+    std::string text_;
+};
+
+template <class SomeKeeper, class SomeArbiter>
+struct State {
+    std::array<OneMember<SomeKeeper>, members> all;
+    SomeArbiter arbiter{members};
+    Sent words;
+    bool dead = false;  ///< the service has ended the group, or has died
+    friend auto operator<=>(const State&, const State&) = default;
+};
+
+struct Explored {
+    std::size_t states = 0, ends = 0;
+    bool given = false, for_hosts = false;  ///< whether there were verdicts of each kind
+    std::string wrong;
+};
+
+/// Pairs of members: after each operation the program makes the first one wait until the second one has the result.
+using Waits = std::vector<std::pair<std::uint8_t, std::uint8_t>>;
+
+template <class SomeKeeper, class SomeArbiter>
+class Explorer {
+  public:
+    Explorer(std::uint8_t operations, Waits waits) : operations_(operations), waits_(std::move(waits)) {}
+
+    Explored run() {
+        visit({});
+        while (!open_.empty() && found_.wrong.empty()) {
+            const Its& state = *open_.back();
+            open_.pop_back();
+            expand(state);
+        }
+        found_.states = known_.size();
+        return found_;
+    }
+
+  private:
+    using Its = State<SomeKeeper, SomeArbiter>;
+    using Member = OneMember<SomeKeeper>;
+
+    void visit(Its&& state) {
+        const auto [it, fresh] = known_.insert(std::move(state));
+        if (fresh) open_.push_back(&*it);
+    }
+
+    /// The operation that a member is in, or comes to next.
+    static std::uint8_t next(const Member& member) { return static_cast<std::uint8_t>(member.keeper.held() + 1); }
+
+    void check(bool fine, const char* what) {
+        if (!fine && found_.wrong.empty()) found_.wrong = what;
+    }
+
+    template <class Change>
+    void go(const Its& from, Change change) {
+        Its to = from;
+        change(to);
+        goes_on_ = goes_on_ || to != from;
+        visit(std::move(to));
+    }
+
+    static void lose(Its& state, std::uint8_t m) {
+        Member& member = state.all[m];
+        member.keeper.freeze();
+        member.left = true;
+        member.at = At::asks;
+        state.words.add(m, 0, {Kind::ask, next(member), {}});
+    }
+
+    void expand(const Its& state) {
+        goes_on_ = false;
+        for (const Member& given : state.all)
+            for (const Member& has : state.all)
+                check(given.at != At::with_hosts || has.keeper.held() < given.with_hosts ||
+                          has.with_hosts >= given.with_hosts,
+                      "hosts make what a member has");
+        for (std::uint8_t m = 0; m < members; ++m) move_member(state, m);
+        for (std::size_t i = 0; i < state.words.count(); ++i) hear(state, state.words.at(i));
+        const bool all_have_all =
+            std::ranges::all_of(state.all, [&](const Member& member) { return member.keeper.held() == operations_; });
+        // Nobody may have to wait for the service's death, but where a member has left, which ends it.
+        const bool some_left = std::ranges::any_of(state.all, &Member::left);
+        check(goes_on_ || all_have_all || (!state.dead && some_left), "somebody waits for ever");
+        if (all_have_all) ++found_.ends;
+        if (!state.dead) go(state, [](Its& to) { to.dead = true; });
+    }
+
+    bool may_begin(const Its& state, std::uint8_t m) const {
+        return next(state.all[m]) <= operations_ && std::ranges::all_of(waits_, [&](const auto& pair) {
+                   return pair.first != m || state.all[pair.second].keeper.held() >= state.all[m].keeper.held();
+               });
+    }
+
+    void move_member(const Its& state, std::uint8_t m) {
+        const Member& member = state.all[m];
+        if (member.at == At::outside && may_begin(state, m))
+            go(state, [&](Its& to) {
+                Member& one = to.all[m];
+                if (one.keeper.contribute()) {
+                    ++one.contributed;
+                    one.at = At::waits;
+                } else {
+                    one.with_hosts = next(one);
+                    one.at = At::with_hosts;
+                }
+            });
+        const auto contributed = [&](const Member& other) { return other.contributed >= next(member); };
+        if (member.at == At::waits && std::ranges::all_of(state.all, contributed))
+            go(state, [&](Its& to) {
+                Member& one = to.all[m];
+                if (one.keeper.keep(right_result(next(one))))
+                    one.at = At::outside;
+                else
+                    lose(to, m);
+            });
+        if (member.at == At::waits && (state.dead || member.keeper.frozen())) go(state, [&](Its& to) { lose(to, m); });
+        const auto gives = [&](const Member& other) { return other.with_hosts >= member.with_hosts; };
+        if (member.at == At::with_hosts && std::ranges::all_of(state.all, gives))
+            go(state, [&](Its& to) {
+                Member& one = to.all[m];
+                one.keeper.settle(right_result(next(one)));
+                one.at = At::outside;
+            });
+    }
+
+    void hear(const Its& state, const Sent::One& sent) {
+        const Word& word = sent.word;
+        if (word.kind != Kind::question && word.kind != Kind::result && word.kind != Kind::hosts) {
+            go(state, [&](Its& to) {
+                std::vector<Arbiter::Outgoing> out;
+                to.arbiter.hear(sent.from, word, out);
+                for (const auto& [member, told] : out) {
+                    found_.given = found_.given || told.kind == Kind::result;
+                    found_.for_hosts = found_.for_hosts || told.kind == Kind::hosts;
+                    to.words.add(0, static_cast<std::uint8_t>(member), told);
+                }
+            });
+            return;
+        }
+        go(state, [&](Its& to) {
+            Member& member = to.all[sent.to];
+            if (word.kind == Kind::question) {
+                if (const auto answer = member.keeper.answer(word.operation)) to.words.add(sent.to, 0, *answer);
+            } else if (member.at == At::asks && word.operation == next(member)) {
+                if (word.kind == Kind::hosts) {
+                    member.with_hosts = next(member);
+                    member.at = At::with_hosts;
+                    return;
+                }
+                check(word.data == right_result(word.operation), "a result of another operation");
+                member.keeper.settle(word.data);
+                member.at = At::outside;
+            }
+        });
+    }
+
+    std::uint8_t operations_;
+    Waits waits_;
+    std::set<Its> known_;
+    std::deque<const Its*> open_;
+    bool goes_on_ = false;
+    Explored found_;
+};
+
+/// Goes on to take the service's results after it has said that it has none.
+struct Forgetful : Keeper {
+    std::optional<Word> answer(std::uint64_t operation) {
+        Keeper asked = *this;
+        return asked.answer(operation);
+    }
+    friend auto operator<=>(const Forgetful&, const Forgetful&) = default;
+};
+
+/// Leaves an operation to hosts as soon as one member lacks its result.
+struct Hasty : Arbiter {
+    using Arbiter::Arbiter;
+    void hear(std::uint32_t member, Word word, std::vector<Outgoing>& out) {
+        if (word.kind == Kind::lacks) word.kind = Kind::absent;
+        Arbiter::hear(member, word, out);
+    }
+    friend auto operator<=>(const Hasty&, const Hasty&) = default;
+};
+
+/// Combines the next operation by hosts only where a verdict says so, as if it had contributed.
+struct Stubborn : Keeper {
+    bool contribute() noexcept {
+        Keeper::contribute();
+        return true;
+    }
+    friend auto operator<=>(const Stubborn&, const Stubborn&) = default;
+};
+
+TEST(Kept, every_member_gets_every_result_whatever_fails) {
+    for (const Waits& waits : {Waits{}, Waits{{0, 1}, {1, 2}, {2, 0}}}) {
+        const Explored found = Explorer<Keeper, Arbiter>(2, waits).run();
+        std::printf("%zu states, %zu of them ends\n", found.states, found.ends);
+        EXPECT_EQ(found.wrong, "");
+        EXPECT_GT(found.ends, 100U);
+        EXPECT_TRUE(found.given);
+        EXPECT_TRUE(found.for_hosts);
+    }
+}
+
+TEST(Kept, the_exploration_finds_what_is_broken_on_purpose) {
+    EXPECT_EQ((Explorer<Forgetful, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, Hasty>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Stubborn, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+}
+
+TEST(Kept, the_arbiter_repeats_only_what_has_no_answer_and_forgets_what_is_decided) {
+    Arbiter arbiter(3);
+    std::vector<Arbiter::Outgoing> out;
+    arbiter.hear(1, {Kind::ask, 5, {}}, out);
+    EXPECT_EQ(out.size(), 3U);
+    arbiter.hear(1, {Kind::lacks, 5, {}}, out);
+    out.clear();
+    arbiter.repeat(out);
+    ASSERT_EQ(out.size(), 2U);
+    EXPECT_EQ(out[0].member, 0U);
+    EXPECT_EQ(out[1].member, 2U);
+    out.clear();
+    arbiter.hear(2, {Kind::has, 5, "x"}, out);
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_EQ(out[0].word, (Word{Kind::result, 5, "x"}));
+    EXPECT_FALSE(arbiter.is_asking());
+    // Who isn't a member, or comes too late, changes nothing.
+    const Arbiter before = arbiter;
+    out.clear();
+    arbiter.hear(3, {Kind::ask, 6, {}}, out);
+    arbiter.hear(0, {Kind::lacks, 5, {}}, out);
+    arbiter.hear(0, {Kind::ask, 4, {}}, out);
+    arbiter.hear(0, {Kind::ask, 0, {}}, out);
+    EXPECT_TRUE(out.empty());
+    EXPECT_EQ(arbiter, before);
+}
+
+}  // namespace
+}  // namespace palmette::aggregate::kept
