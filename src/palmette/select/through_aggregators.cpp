@@ -39,11 +39,11 @@ double fill_s(const Job& job, std::int64_t first_segments) {
 /// Up and down a binomial tree in each group, then through the aggregator and back; nobody agrees on anything
 /// (aggregate/kept).
 double short_s(const Job& job, const plan::Request& request, const Spec& spec) {
-    const model::Costs costs = model::Costs::of(job);
+    const topology::Costs costs = topology::Costs::of(job);
     const std::size_t level = collectives::network_level(job, spec);
     const topology::Partition& groups = job.levels()[level].groups;
-    const model::MessageCosts& between = costs.levels.front();
-    const model::MessageCosts& inside = costs.levels[std::min(level + 1, costs.levels.size() - 1)];
+    const topology::MessageCosts& between = costs.levels.front();
+    const topology::MessageCosts& inside = costs.levels[std::min(level + 1, costs.levels.size() - 1)];
     const int rounds = std::bit_width(static_cast<unsigned>(groups.largest() - 1));
     double seconds = 2 * rounds * inside.latency_s.value + between.latency_s.value;
     if (collectives::switches_reduce(job)) {
