@@ -65,9 +65,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--big", action="store_true", help="write such a recording there, and take it away"
-    )
+    parser.add_argument("--big", action="store_true", help="write such a recording there, and take it away")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder if given.big else None) as made:
         folder = given.folder

@@ -3,9 +3,10 @@
 Usage: make_release.py [FOLDER]             default: dist
        make_release.py --results FILE       the archive of results alone
 
-Adds the documentation's site, the pages of results with all raw samples that the history has, the notes, an SBOM (SPDX 2.3, by file) and SHA256SUMS. Archives of
-one commit are the same to the byte whenever they are made: files in order, with the commit's time and nobody's name.
-What differs from the commit, and a version that files don't agree on, is an error.
+Adds the documentation's site, the pages of results with all raw samples that the history has, the notes, an SBOM
+(SPDX 2.3, by file) and SHA256SUMS. Archives of one commit are the same to the byte whenever they are made: files in
+order, with the commit's time and nobody's name. What differs from the commit, and a version that files don't agree
+on, is an error.
 """
 
 from __future__ import annotations

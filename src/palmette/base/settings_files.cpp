@@ -227,7 +227,8 @@ std::string expected_instead(std::string_view kind, std::string_view choices, st
         return "auto, off or a path with a /";
     if (kind == "share" && !is_share(value)) return "0 or a percentage such as 1%, at most 50%";
     if (kind == "rate" && !is_share(value) && !is_rate(value))
-        return "0, samples a second from 1 to 10000 (1000:events: by the kernel's events), or a percentage such as 0.5%, "
+        return "0, samples a second from 1 to 10000 (1000:events: by the kernel's events), or a percentage such as "
+               "0.5%, "
                "at most 50%";
     if (kind == "report" && !one_of(value, {"0", "1"}) && !value.ends_with(".json"))
         return "0, 1 or a path that ends in .json";

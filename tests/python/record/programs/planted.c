@@ -7,9 +7,7 @@ struct node {
     struct node *next;
 };
 
-__attribute__((noinline)) void sink(double x) {
-    __asm__ volatile("" : : "x"(x) : "memory");
-}
+__attribute__((noinline)) void sink(double x) { __asm__ volatile("" : : "x"(x) : "memory"); }
 
 static inline __attribute__((always_inline)) double row_sum(const double *row, int n) {
     double sum = 0;
@@ -28,8 +26,8 @@ __attribute__((noinline)) double matrix_sum(const double *a, int n) {
 }
 
 __attribute__((noinline)) void stencil(double *restrict a, const double *restrict b, int n) {
-    for (int i = 1; i < n - 1; i++) { /* loop i */
-        for (int j = 1; j < n - 1; j++) { /* loop j */
+    for (int i = 1; i < n - 1; i++) {                                                      /* loop i */
+        for (int j = 1; j < n - 1; j++) {                                                  /* loop j */
             a[(long)i * n + j] = 0.25 * (b[(long)i * n + j - 1] + b[(long)i * n + j + 1]); /* in stencil i j */
         }
         sink(a[i]); /* in stencil i */
@@ -39,7 +37,7 @@ __attribute__((noinline)) void stencil(double *restrict a, const double *restric
 
 __attribute__((noinline)) double list_sum(const struct node *node) {
     double sum = 0;
-    while (node != NULL) { /* loop list */
+    while (node != NULL) {  /* loop list */
         sum += node->value; /* in list_sum list */
         node = node->next;
     }
@@ -59,18 +57,33 @@ __attribute__((noinline)) long interpret(const unsigned char *code, long n) {
     long state = 0;
     for (long at = 0; at < n; at++) { /* loop code */
         switch (code[at]) {
-            case 0: state += 3; break; /* in interpret code */
-            case 1: state ^= at; break;
-            case 2: state *= 5; break;
-            case 3: sink((double)state); break; /* in interpret code */
-            case 4: state -= at; break;
-            case 5: state = ~state; break;
-            case 6: state <<= 1; break;
+            case 0:
+                state += 3;
+                break; /* in interpret code */
+            case 1:
+                state ^= at;
+                break;
+            case 2:
+                state *= 5;
+                break;
+            case 3:
+                sink((double)state);
+                break; /* in interpret code */
+            case 4:
+                state -= at;
+                break;
+            case 5:
+                state = ~state;
+                break;
+            case 6:
+                state <<= 1;
+                break;
             case 7:
                 for (long i = 0; i < state; i++) /* loop inner */
-                    sink((double)i); /* in interpret code inner */
+                    sink((double)i);             /* in interpret code inner */
                 break;
-            default: continue;
+            default:
+                continue;
         }
         if (state < 0) break;
     }
