@@ -1,3 +1,4 @@
+// Long because the layouts of all known CPython versions stand beside each other.
 #include "palmette/record/python_frames.hpp"
 
 #include <dlfcn.h>

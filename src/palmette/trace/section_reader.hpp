@@ -1,5 +1,6 @@
-// A recording's file mapped for reading, and the section of one process in it. Nothing in a file is trusted. Long because
-// every table of a section is checked here.
+// A recording's file mapped for reading, and the section of one process in it. Nothing in a file is trusted.
+//
+// Long because every table of a section is checked here.
 #pragma once
 
 #include <fcntl.h>

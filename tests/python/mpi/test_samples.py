@@ -1,4 +1,7 @@
-"""Samples between calls: where each thread spends its CPU time, whatever it does meanwhile."""
+"""Samples between calls: where each thread spends its CPU time, whatever it does meanwhile.
+
+Long because what is sampled stands in it.
+"""
 
 from __future__ import annotations
 
