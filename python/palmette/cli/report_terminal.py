@@ -158,7 +158,7 @@ def _region_lines(rows: Sequence[dict[str, Any]], most: int | None) -> list[str]
     """Return the tree of regions; of many, the heaviest, each with those around it."""
     from palmette import _core
 
-    kept = range(len(rows))
+    kept = list(range(len(rows)))
     if most is not None and len(rows) > most:
         kept = sorted(sorted(kept, key=lambda at: -rows[at]["inclusive_s"])[:most])
     shown = [f"{'region, over all ranks':<28} {'calls':>12} {'time':>9} {'own':>9} {'in MPI':>9}  most"]

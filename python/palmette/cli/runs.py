@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,7 +100,7 @@ def _add(opened: Archive, folders: tuple[Path, ...], tags: dict[str, str], *, as
 def _of_jobs(log: str, program: str | None, *, as_json: bool) -> dict[str, Any] | list[str]:
     from palmette.runs import joblog
 
-    lines = click.get_text_stream("stdin", errors="replace") if log == "-" else joblog.lines_of(Path(log))
+    lines: Iterable[str] = sys.stdin if log == "-" else joblog.lines_of(Path(log))
     found = joblog.jobs_of(lines, "standard input" if log == "-" else log, program)
     return found.to_json() if as_json else joblog.text_of(found)
 

@@ -85,13 +85,8 @@ def _adapter(process: Process, recorded: _core.RecordedAdapter) -> Adapter | Non
         # A counter that was set back, or ran over, tells nothing of that step.
         return sum(later - earlier for earlier, later in pairwise(counter) if later >= earlier)
 
-    sums = [
-        grown(one) for one in (
-            recorded.received_bytes, recorded.sent_bytes, recorded.received_packets, recorded.sent_packets,
-            recorded.waited,
-        )
-    ]  # fmt: skip
-    if not any(sums[:2]):
+    received, sent = grown(recorded.received_bytes), grown(recorded.sent_bytes)
+    if not received and not sent:
         return None
     spans = np.diff(np.asarray(recorded.real_ns, np.float64)) * 1e-9
     most = 0.0
@@ -99,7 +94,8 @@ def _adapter(process: Process, recorded: _core.RecordedAdapter) -> Adapter | Non
         # Readings at the start and the end may be less than a second apart from the next one.
         most = max(most, float((np.diff(np.asarray(counter, np.float64)) / np.maximum(spans, 0.5)).max()))
     return Adapter(
-        process.host, recorded.name, "infiniband" if recorded.is_infiniband else "interface", *sums,
+        process.host, recorded.name, "infiniband" if recorded.is_infiniband else "interface",
+        received, sent, grown(recorded.received_packets), grown(recorded.sent_packets), grown(recorded.waited),
         (recorded.real_ns[-1] - recorded.real_ns[0]) * 1e-9, most,
     )  # fmt: skip
 

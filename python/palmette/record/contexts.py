@@ -56,8 +56,8 @@ class Site:
     """The source's name; else the library's."""
     line: int
     kind: str
-    """native, python, mpi, loop (in frames), cut (frames left out: too deep), lost (caller not known), region (outside of
-    all frames).
+    """native, python, mpi, loop (in frames), cut (frames left out: too deep), lost (caller not known), region (outside
+    of all frames).
     """
     is_own: bool
     """Whether it is the program's: its source is known, and it is no system's."""

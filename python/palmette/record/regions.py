@@ -79,10 +79,10 @@ def regions_of(job: Job) -> list[Region]:
                 found.append(Region(name, kind, file, own[one.parent]))
             _add(found[number], one, process)
     inside = [0.0] * len(found)
-    for one in found[1:]:
-        inside[one.parent] += one.inclusive_s
-    for number, one in enumerate(found):
-        one.exclusive_s = max(0.0, one.inclusive_s - inside[number])
+    for region in found[1:]:
+        inside[region.parent] += region.inclusive_s
+    for number, region in enumerate(found):
+        region.exclusive_s = max(0.0, region.inclusive_s - inside[number])
     _count_mpi(job, found)
     return found
 

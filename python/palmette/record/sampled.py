@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Line
 from palmette.record.merging import read_contexts
 from palmette.record.reading import Job

@@ -99,9 +99,7 @@ RULES = [
             ("-n 64", "-n 8"),
         ),
     ),
-    Rule(
-        "device", "node_check|tar xf", "long; tests/python/device/test_node_check.py packs, unpacks and runs it"
-    ),
+    Rule("device", "node_check|tar xf", "long; tests/python/device/test_node_check.py runs it"),
     Rule("run", "srun", SLURM),
     Rule("bench", "srun", SLURM, BENCH),
     Rule("bench", "lmp -in", "needs LAMMPS, a Debian package; studies/apps measures it"),
