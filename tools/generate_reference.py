@@ -28,6 +28,7 @@ MODULES = {
     "palmette.compose.sparse": "Sums of irregular, overlapping footprints",
     "palmette.compose.exchange": "Messages to ranks that don't expect them",
     "palmette.compose.communicators": "Communicators of a level's groups, and in an order",
+    "palmette.regions": "Regions of a program, recorded exactly",
     "palmette.topology.file": "topology.json",
     "palmette.topology.placement": "Which rank sits where",
     "palmette_lab.lab": "The emulated cluster",

@@ -147,7 +147,7 @@ def bandwidth(_: Options) -> Found:
         "the vector passes each link once in each direction, in segments; the first goes up and down before the "
         "rest hides it, so that short vectors have less",
         [table],
-        {"lab": "2026-11-28-in-network/samples.json of the archive of results"},
+        {"lab": "docs/results/2026-11-28-in-network/samples.json"},
     )
 
 

@@ -121,4 +121,4 @@ def test_settings_refuses_a_value_of_the_wrong_kind(monkeypatch: pytest.MonkeyPa
 def test_the_package_has_names_for_what_scripts_need_and_loads_them_when_asked() -> None:
     code = "import sys, palmette; print(*dir(palmette)); print('numpy' in sys.modules); print(palmette.Trace.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["SparseSum Trace __version__ load_topology", "False", "Trace"]
+    assert done.stdout.splitlines() == ["SparseSum Trace __version__ load_topology region", "False", "Trace"]

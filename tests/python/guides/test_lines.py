@@ -27,7 +27,7 @@ from .lines import ROOT, Line, all_lines, commands, first_word, is_command, page
 
 FOLLOW = "docs/guide/README.md"
 """Its lines prepare the folder in which those of the other guides can be pasted."""
-NO_PROGRAMS = {"comm", "time", "size"}
+NO_PROGRAMS = {"comm", "time", "size", "link"}
 """Words of output and Python code that are programs' names, too."""
 START = "docs/start.md"
 LIMIT_S = 300

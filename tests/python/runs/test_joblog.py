@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from palmette.cli.main import main
 from palmette.runs.joblog import jobs_of
 from palmette.runs.schema import ArchiveError
 
@@ -55,21 +55,19 @@ def test_what_has_no_job_is_told() -> None:
         jobs_of(["a line"], "log")
 
 
-def test_the_command_reads_a_file_a_folder_and_standard_input(tmp_path: Path) -> None:
+def test_the_command_reads_a_file_a_folder_and_standard_input(
+    palmette: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "1-n1-1.json").write_text(LOG[0] + "\n")
     (tmp_path / "2-n1-2.json").write_text(LOG[2] + "\n")
-    of_folder = CliRunner().invoke(main, ["runs", "--jobs", str(tmp_path), "--json"])
-    assert of_folder.exit_code == 0, of_folder.output
-    told = json.loads(of_folder.output)
+    told = json.loads(palmette("runs", "--jobs", str(tmp_path), "--json").out)
     assert (told["jobs"], told["served"], told["saved_hours"]) == (2, 1, None)
-    piped = CliRunner().invoke(main, ["runs", "--jobs", "-"], input="\n".join(LOG))
-    assert piped.exit_code == 0, piped.output
-    assert all(len(one) <= 80 for one in piped.output.splitlines())
-    assert "4 jobs of 2 users, 2026-11-29 to 2026-11-30: 2 served, 2 not" in piped.output
-    assert "1 of 1 user: palmette is switched off" in piped.output
-    missing = CliRunner().invoke(main, ["runs", "--jobs", str(tmp_path / "none")])
-    assert missing.exit_code == 2
-    assert "No such file" in missing.output
-    assert "Traceback" not in missing.output
-    both = CliRunner().invoke(main, ["runs", "--gate", "--jobs", "-"])
-    assert "--jobs and --gate: one at a time" in both.output
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(LOG)))
+    piped = palmette("runs", "--jobs", "-").out
+    assert all(len(one) <= 80 for one in piped.splitlines())
+    assert "4 jobs of 2 users, 2026-11-29 to 2026-11-30: 2 served, 2 not" in piped
+    assert "1 of 1 user: palmette is switched off" in piped
+    missing = palmette("runs", "--jobs", str(tmp_path / "none"))
+    assert missing.status == 2
+    assert "No such file" in missing.err
+    assert "--jobs and --gate: one at a time" in palmette("runs", "--gate", "--jobs", "-").err

@@ -20,7 +20,7 @@ LIBRARIES = ("libdw.so.1", "libelf.so.1")
 LEXICAL_BLOCK, TRY_BLOCK, CATCH_BLOCK, WITH_STMT, INLINED = 0x0B, 0x32, 0x25, 0x22, 0x1D
 BLOCKS = (LEXICAL_BLOCK, TRY_BLOCK, CATCH_BLOCK, WITH_STMT)
 NAME, CALL_FILE, CALL_LINE, LINKAGE_NAME, MIPS_LINKAGE_NAME = 0x03, 0x58, 0x59, 0x6E, 0x2007
-DWO_NAME, GNU_DWO_NAME = 0x76, 0x2130
+COMP_DIR, DWO_NAME, GNU_DWO_NAME = 0x1B, 0x76, 0x2130
 SKELETON_UNIT = 0x04
 """Of DW_UT_*: its entries are in another file."""
 
@@ -117,11 +117,13 @@ class Libdw:
     def line(self, address: int) -> Line:
         """Return the line of an address."""
         unit = self._unit(address)
-        at = self._dw.dwarf_getsrc_die(byref(unit.die), address) if unit else None
+        if unit is None:
+            return NOWHERE
+        at = self._dw.dwarf_getsrc_die(byref(unit.die), address)
         number = c_int()
         if not at or self._dw.dwarf_lineno(at, byref(number)) or number.value <= 0:
             return NOWHERE
-        return Line(_text(self._dw.dwarf_linesrc(at, None, None)), number.value)
+        return Line(self._file(unit, self._dw.dwarf_linesrc(at, None, None)), number.value)
 
     def close(self) -> None:
         """Close its file."""
@@ -214,7 +216,13 @@ class Libdw:
             unit.file_count = count.value
         if not line or not file or not unit.files or file >= unit.file_count:
             return NOWHERE
-        return Line(_text(self._dw.dwarf_filesrc(unit.files, file, None, None)), line)
+        return Line(self._file(unit, self._dw.dwarf_filesrc(unit.files, file, None, None)), line)
+
+    def _file(self, unit: _Unit, name: bytes | None) -> str:
+        # libdw leaves folders of DWARF 5 relative to where the compiler was called.
+        text = _text(name)
+        base = self._string(unit.die, COMP_DIR) if text and not text.startswith("/") else ""
+        return os.path.normpath(f"{base}/{text}") if base else text
 
     def _attribute_of(self, die: _Die, code: int) -> Any:
         return self._dw.dwarf_attr(byref(die), code, byref(self._attribute))

@@ -56,35 +56,22 @@ __attribute__((noinline)) double newton(double x) {
 __attribute__((noinline)) long interpret(const unsigned char *code, long n) {
     long state = 0;
     for (long at = 0; at < n; at++) { /* loop code */
+        // clang-format off
         switch (code[at]) {
-            case 0:
-                state += 3;
-                break; /* in interpret code */
-            case 1:
-                state ^= at;
-                break;
-            case 2:
-                state *= 5;
-                break;
-            case 3:
-                sink((double)state);
-                break; /* in interpret code */
-            case 4:
-                state -= at;
-                break;
-            case 5:
-                state = ~state;
-                break;
-            case 6:
-                state <<= 1;
-                break;
+            case 0: state += 3; break; /* in interpret code */
+            case 1: state ^= at; break;
+            case 2: state *= 5; break;
+            case 3: sink((double)state); break; /* in interpret code */
+            case 4: state -= at; break;
+            case 5: state = ~state; break;
+            case 6: state <<= 1; break;
             case 7:
                 for (long i = 0; i < state; i++) /* loop inner */
                     sink((double)i);             /* in interpret code inner */
                 break;
-            default:
-                continue;
+            default: continue;
         }
+        // clang-format on
         if (state < 0) break;
     }
     return state;
