@@ -205,7 +205,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
           &Header::plans, &Header::sends, &Header::ring, &Header::peers);
     using Samples = trace::SamplingHeader;
     place(section.sampling, header.sampling, &Samples::contexts, &Samples::ring, &Samples::threads, &Samples::modules,
-          &Samples::texts);
+          &Samples::texts, &Samples::accounts);
     using Said = trace::RegionsHeader;
     place(section.regions, header.regions, &Said::nodes, &Said::modules, &Said::texts);
     using Adapters = trace::AdaptersHeader;

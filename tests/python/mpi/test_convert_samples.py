@@ -173,6 +173,15 @@ def test_perfetto_has_each_sample_on_its_thread(convert: Callable[[str], Path], 
     assert 0 < rows[0]["samples"] <= whole[0]["samples"] <= sum(taken)
 
 
+def test_otf2_has_the_lines_of_calls(convert: Callable[[str], Path]) -> None:
+    otf2 = readers.package("otf2")
+    with otf2.reader.open(str(convert("otf2") / "traces.otf2")) as archive:
+        entered = [event for _, event in archive.events if isinstance(event, otf2.events.Enter)]
+        places = [place for event in entered for place in (event.attributes or {}).values()]
+    assert places
+    assert all(place.file.endswith((".c", ".cpp")) and place.line > 0 for place in places), places[:3]
+
+
 def test_otf2_has_the_processor_time_of_samples(convert: Callable[[str], Path], planted_s: float) -> None:
     otf2 = readers.package("otf2")
     seconds: dict[str, float] = defaultdict(float)
