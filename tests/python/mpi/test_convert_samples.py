@@ -179,7 +179,7 @@ def test_otf2_has_the_lines_of_calls(convert: Callable[[str], Path]) -> None:
         entered = [event for _, event in archive.events if isinstance(event, otf2.events.Enter)]
         places = [place for event in entered for place in (event.attributes or {}).values()]
     assert places
-    assert all(place.file.endswith((".c", ".cpp")) and place.line > 0 for place in places), places[:3]
+    assert all(place.file.endswith((".c", ".cpp")) and place.line_number > 0 for place in places), places[:3]
 
 
 def test_otf2_has_the_processor_time_of_samples(convert: Callable[[str], Path], planted_s: float) -> None:
