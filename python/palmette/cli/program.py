@@ -49,6 +49,11 @@ def run_program(
         # The reader closed the pipe (`palmette show ... | head`): not an error.
         sys.stderr.close()
         return 0
+    except SystemExit:
+        # The same inside of click, which then flushes nothing more.
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            return 0
+        raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             print(f"{program}: can't write: {error.strerror}; make room, or write elsewhere", file=sys.stderr)
