@@ -53,7 +53,8 @@ constexpr std::size_t outstanding_beside_hosts = 4;
 constexpr std::int64_t most_short = 4096;
 
 bool goes_whole(const Request& request, const Spec& spec) {
-    return request.block_bytes > 0 && request.block_bytes <= most_short && !spec.find("share") && !spec.find("segment");
+    return spec.word("keep", {"no", "yes"}) == "yes" && request.block_bytes > 0 && request.block_bytes <= most_short &&
+           !spec.find("share") && !spec.find("segment");
 }
 
 /// The key share=PERCENT, as a share; nothing: computed.
@@ -441,7 +442,8 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool id
 }
 
 std::optional<std::string> refuse_in_network(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"level", "share", "segment", "window", "combine"});
+    check_keys(spec, {"level", "share", "segment", "window", "combine", "keep"});
+    spec.word("keep", {"no", "yes"});
     const bool hosts = by_hosts(spec);
     given_share(spec);
     spec.size("segment", most_segment);
@@ -506,7 +508,8 @@ const Algorithm allreduce_in_network{
     .keys =
         "level=LEVEL (the outermost; node where switches reduce), share=auto|PERCENT through aggregators (auto: by "
         "capacities), segment=SIZE (4K to 16K by the size, 16K to 128K for switches), window=N segments reduced ahead "
-        "(2), combine=hosts (the same brackets without aggregators)",
+        "(2), combine=hosts (the same brackets without aggregators), keep=yes (up to 4 KB without an agreement; an "
+        "experiment, see decision 37)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
         "commutative and predefined",
