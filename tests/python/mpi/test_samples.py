@@ -92,12 +92,12 @@ def run(*words: object) -> str:
 class Sampled:
     """The program, built for an MPI, and what was found in its samples."""
 
-    def __init__(self, mpi: Mpi, cc: str, folder: Path) -> None:
+    def __init__(self, mpi: Mpi, cc: str, folder: Path, *flags: str) -> None:
         self.mpi, self.folder, self.recording = mpi, folder, folder / "recording"
         prefix = mpi.installation.prefix
         link = [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", "-lmpi", f"-Wl,-rpath,{prefix / 'lib'}"]
         self.program = folder / "sampled"
-        run(cc, "-O2", "-g", "-fno-optimize-sibling-calls", SOURCE, "-o", self.program, *link, "-ldl", "-lpthread")
+        run(cc, "-O2", "-g", "-fno-optimize-sibling-calls", SOURCE, "-o", self.program, *link, "-ldl", *flags)
 
     def settings(self, rate: str) -> dict[str, str]:
         return {"PALMETTE_PROFILE": str(self.recording), "PALMETTE_SAMPLE": rate}
@@ -189,6 +189,14 @@ def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Samp
     assert len(main) == 1 and main[0].samples == max(thread.samples for thread in sampling.threads)
     share = 1 - sampling.incomplete / sampling.samples
     print(f"complete stacks: {share:.1%}; a sample: {sampling.seconds / sampling.samples * 1e6:.1f} us")
+
+
+def test_a_program_whose_segments_lie_apart_is_known(mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path) -> None:
+    # The loader takes each of its segments for something of its own.
+    sampled = Sampled(mpi_called("mpich"), cc, tmp_path, "-Wl,-z,max-page-size=0x200000")
+    sampled.run("shares", 0.5)
+    stacks = stacks_of(sampled.process())
+    assert seconds_in(stacks, "main") == pytest.approx(0.5, rel=0.2)
 
 
 @pytest.mark.parametrize("rate", [f"{HERTZ}", BY_EVENTS])
