@@ -71,7 +71,7 @@ def programs(python: str, prefix: str) -> list[Program]:
         Program("GROMACS", "C++", "Open MPI 4.1",
                 [*openmpi, "gmx_mpi", "mdrun", "-s", "water.tpr", "-ntomp", "1", "-nb", "cpu", "-reprod"],
                 checker="python3 check.py gromacs", lab="openmpi", prepare=(
-                    "rm -f energies.txt md.log; "
+                    "rm -f energies.txt md.log '#'*; sed -i /^SOL/d water.top; "
                     "gmx_mpi solvate -cs spc216 -box 2.5 2.5 2.5 -o box.gro -p water.top >/dev/null 2>&1; "
                     "gmx_mpi grompp -f water.mdp -c box.gro -p water.top -o water.tpr -maxwarn 2 >/dev/null 2>&1")),
         Program("GPAW", "Python, C", "Open MPI 4.1", [*openmpi, "/usr/bin/python3", "gpaw_water.py"], lab="openmpi"),

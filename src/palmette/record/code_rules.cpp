@@ -14,6 +14,9 @@ namespace {
 
 using From = base::FrameRule::From;
 
+/// How many of the unloadings that are going on are the calling thread's.
+constinit thread_local std::uint32_t own_unloading __attribute__((tls_model("initial-exec"))) = 0;
+
 /// A rule's kind and the module's number in a word, with the generation that it was learnt in.
 std::uint64_t packed(const CodeRule& rule, std::uint32_t generation) {
     const base::FrameRule& frame = rule.rule;
@@ -86,12 +89,13 @@ bool CodeRules::learn(std::uintptr_t address, std::uint32_t generation, CodeRule
     // Whoever holds it is in a handler, in which no other one comes: it goes on soon, if it has a processor.
     constexpr int tries = 400;
     for (int i = 0; learning_.exchange(true, std::memory_order_seq_cst); ++i) {
-        if (i == tries || unloading_.load() != 0) return false;
+        if (i == tries || unloading_.load() != own_unloading) return false;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    const bool may = unloading_.load(std::memory_order_seq_cst) == 0;
+    // What the calling thread unloads stays as it is until this handler is left.
+    const bool may = unloading_.load(std::memory_order_seq_cst) == own_unloading;
     if (may) {
         out = {};
         if (readable_since_ != generation) readable_.forget();
@@ -141,6 +145,13 @@ std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t gen
 void CodeRules::begin_unload() {
     unloading_.fetch_add(1, std::memory_order_seq_cst);
     while (learning_.load(std::memory_order_seq_cst)) sched_yield();
+    // Last: until then others' are waited for.
+    ++own_unloading;
+}
+
+void CodeRules::end_unload() {
+    --own_unloading;
+    unloading_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 }  // namespace palmette::record

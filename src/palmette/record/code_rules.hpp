@@ -36,9 +36,9 @@ class CodeRules {
         return learn(address, generation, out);
     }
 
-    /// Around the unloading of a module, whose tables nobody may read meanwhile. May be nested.
+    /// Around the unloading of a module, whose tables no other thread may read meanwhile. May be nested.
     void begin_unload();
-    void end_unload() { unloading_.fetch_sub(1); }
+    void end_unload();
 
   private:
     static constexpr std::size_t slots = std::size_t{1} << 14U, most_tries = 16;

@@ -187,6 +187,8 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     if (!simulated) {
         // A child's calls aren't recorded here.
         madvise(made.memory, bytes, MADV_DONTFORK);
+        // What is read ahead of a first touch are holes, thousands of pages of them.
+        madvise(made.memory, bytes, MADV_RANDOM);
         begin_life(section.life);
     }
     section.rank.store(-1);

@@ -1,6 +1,7 @@
 #include "palmette/record/sampler.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -40,13 +41,18 @@ void size_sampling(trace::SamplingHeader& header) {
 
 }  // namespace palmette::record
 
-#if defined(PALMETTE_ABI_SMPI)
+#if defined(PALMETTE_ABI_SMPI) || !defined(__x86_64__)
 
 namespace palmette::record {
 
-// Simulated ranks share a thread, whose time isn't theirs.
-void start_sampling(trace::SectionHeader&) {}
+void start_sampling(trace::SectionHeader&) {
+    // Simulated ranks share a thread, whose time isn't theirs.
+    if (!simulated && sampling_wish() && speaks_for_node())
+        std::fputs("palmette: --sample: not on this processor yet; no samples are taken\n", stderr);
+}
 void stop_sampling() {}
+void sample_this_thread() {}
+void move_samples_to(int) {}
 void before_unload() {}
 constinit std::atomic<bool> calls_have_python{false};
 std::uint32_t path_with_python(PathTable&, std::uint32_t native, const void*, const void*) { return native; }
@@ -180,10 +186,6 @@ void Sampler::start(trace::SectionHeader& section) {
     const auto refuse = [](const char* why) {
         if (speaks_for_node()) std::fprintf(stderr, "palmette: --sample: %s; no samples are taken\n", why);
     };
-#if !defined(__x86_64__)
-    refuse("not on this processor yet");
-    return;
-#endif
     if (!base::know_how_modules_are_found())
         return refuse("this C library is older than glibc 2.35 and can't find modules in a signal handler");
     const int signal = choose_clock();
@@ -333,8 +335,7 @@ void Sampler::adapt(SampledState& state) const {
     state.clock.set_period(period);
 }
 
-void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]] const siginfo_t& signal) {
-#if defined(__x86_64__)
+void Sampler::sample(const ucontext_t& context, const siginfo_t& signal) {
     SampledState& state = *sampled;
     const std::uint64_t begin = now();
     const std::uint64_t spent_ns = state.clock.take_spent_ns(signal);
@@ -358,12 +359,10 @@ void Sampler::sample([[maybe_unused]] const ucontext_t& context, [[maybe_unused]
         state.taken_ticks += ticks;
         adapt(state);
     }
-#endif
 }
 
-std::uint32_t Sampler::path_of_call(PathTable& paths, std::uint32_t native, [[maybe_unused]] const void* return_address,
-                                    [[maybe_unused]] const void* frame) {
-#if defined(__x86_64__)
+std::uint32_t Sampler::path_of_call(PathTable& paths, std::uint32_t native, const void* return_address,
+                                    const void* frame) {
     SampledState* const state = sampled;
     if (!state) return native;
     const auto at = reinterpret_cast<std::uintptr_t>(frame);
@@ -383,9 +382,6 @@ std::uint32_t Sampler::path_of_call(PathTable& paths, std::uint32_t native, [[ma
         has_python = has_python || found[i].kind == trace::ContextKind::python;
     }
     return has_python ? paths.number_of_frames(found.data(), count) : native;
-#else
-    return native;
-#endif
 }
 
 /// Fills in the frames. False: the Python frames among them can't be right.

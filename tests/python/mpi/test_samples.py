@@ -199,6 +199,15 @@ def test_a_program_whose_segments_lie_apart_is_known(mpi_called: Callable[[str],
     assert seconds_in(stacks, "main") == pytest.approx(0.5, rel=0.2)
 
 
+def test_the_kernels_clocks_are_known(sampled: Sampled) -> None:
+    sampled.run("clocks", 1)
+    process = sampled.process()
+    stacks = stacks_of(process)
+    assert seconds_in(stacks, "main") == pytest.approx(1, rel=0.2)
+    kernel = [context for context in process.contexts if "vdso" in context.module]
+    assert sum(context.cpu_s for context in kernel) > 0.3
+
+
 @pytest.mark.parametrize("rate", [f"{HERTZ}", BY_EVENTS])
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])
 def test_nothing_that_waits_is_interrupted(sampled: Sampled, seconds: int, rate: str) -> None:

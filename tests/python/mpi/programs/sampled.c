@@ -48,6 +48,14 @@ __attribute__((noinline)) double shares(double seconds) {
     return x;
 }
 
+/* As MPI libraries do that poll with a time limit. */
+__attribute__((noinline)) double of_clocks(double seconds) {
+    double x = 0, end = clock_s(CLOCK_THREAD_CPUTIME_ID) + seconds;
+    while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end)
+        for (int i = 0; i < 1000; ++i) x += clock_s(CLOCK_MONOTONIC);
+    return x;
+}
+
 static void *thread_of_work(void *seconds) { return of_thread(*(double *)seconds) > 0 ? NULL : seconds; }
 /* 20 at a time, which come and go. */
 static void threads(double seconds) {
@@ -187,6 +195,7 @@ int main(int count, char **words) {
     const char *mode = words[1];
     const double seconds = atof(words[2]);
     if (!strcmp(mode, "shares")) shares(seconds);
+    if (!strcmp(mode, "clocks")) printf("%g\n", of_clocks(seconds));
     if (!strcmp(mode, "threads")) threads(seconds);
     if (!strcmp(mode, "deep")) deeper(atol(words[3]), seconds);
     if (!strcmp(mode, "waits")) printf("interrupted %d\n", waits(seconds));
