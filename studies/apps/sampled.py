@@ -1,12 +1,13 @@
 """What sampling costs programs of others, and how many of their stacks are whole.
 
-Six programs of table.py, with longer inputs, by turns alone, with samples at 100 Hz and at 1,000 Hz: each round runs
-all three, in another order than the one before. What `palmette run --sample` puts around a program is put around it
-here without that command's own start, which is measured by itself, with a program that does nothing. Prints tables and
-writes all times to FOLDER/samples.json.
+Six programs of table.py, with longer inputs, by turns alone, with their calls recorded, and with samples at 100 Hz and
+at 1,000 Hz besides: each round runs all four, in another order than the one before. What
+`palmette run --sample` puts around a program is put around it here without that command's own start, which is measured
+by itself, with a program that does nothing. Prints tables and writes all times to FOLDER/samples.json.
 
 `wall`, `CPU`: medians, over rounds, of the ratio to the run alone of the same round, with 95 % intervals: of the time
-of the whole command, and of the processor time of all its processes. `taken`: of the processor time, what samples say
+of the whole command, and of the processor time of all its processes. `samples`: of the processor time, to the run with
+calls alone of the same round. `taken`: of the processor time, what samples say
 that they took, a signal's own time included. `stacks`, `calls`: samples and MPI calls whose path begins at the thread's
 start.
 
@@ -44,7 +45,7 @@ from palmette.record.reading import read_job
 from palmette.run.prepared import prepare
 
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eEdD][-+]?\d+)?")
-ALONE = "alone"
+ALONE, CALLS = "alone", "calls"
 LONGER = {
     "LAMMPS": ("droplet.lmp", "run 100", "run 250"),
     "HPCC": ("hpccinf.txt", "600  Ns", "2000  Ns"),
@@ -193,13 +194,14 @@ def measure(program: Program, folder: Path, rates: list[str], rounds: int) -> di
     """Measure one program and print its lines."""
     recordings = {f"{rate} Hz": folder / f"recording-{rate}" for rate in rates}
     stacks = {name: Stacks() for name in recordings}
-    variants: dict[str, dict[str, str]] = {ALONE: {}}
+    calls = folder / "recording-calls"
+    variants: dict[str, dict[str, str]] = {ALONE: {}, CALLS: {"PALMETTE_PROFILE": str(calls)}}
     for (name, recording), rate in zip(recordings.items(), rates, strict=True):
         variants[name] = {"PALMETTE_PROFILE": str(recording), "PALMETTE_SAMPLE": str(rate)}
     found: list[dict[str, Run]] = []
     run(program, folder, {})
     for number in range(rounds):
-        for recording in recordings.values():
+        for recording in (calls, *recordings.values()):
             shutil.rmtree(recording, ignore_errors=True)
         names = list(variants)
         turn = names[number % len(names) :] + names[: number % len(names)]
@@ -208,6 +210,10 @@ def measure(program: Program, folder: Path, rates: list[str], rounds: int) -> di
         found.append({name: run(program, folder, variants[name]) for name in turn})
         for name, recording in recordings.items():
             stacks[name].add(recording)
+    columns = [program.name, program.language, CALLS, f"{statistics.median(row[ALONE].wall_s for row in found):.2f} s",
+               ratio((row[ALONE].wall_s, row[CALLS].wall_s) for row in found),
+               ratio((row[ALONE].cpu_s, row[CALLS].cpu_s) for row in found), *[""] * 7]  # fmt: skip
+    print(f"| {' | '.join(columns)} |", flush=True)
     for name, sums in stacks.items():
         same = not any(differs(program, row[ALONE].text, row[name].text) for row in found)
         cpu_s = sum(row[name].cpu_s for row in found)
@@ -215,6 +221,7 @@ def measure(program: Program, folder: Path, rates: list[str], rounds: int) -> di
             program.name, program.language, name, f"{statistics.median(row[ALONE].wall_s for row in found):.2f} s",
             ratio((row[ALONE].wall_s, row[name].wall_s) for row in found),
             ratio((row[ALONE].cpu_s, row[name].cpu_s) for row in found),
+            ratio((row[CALLS].cpu_s, row[name].cpu_s) for row in found),
             f"{sums.taken_s / cpu_s:.2%}", f"{sums.samples:,} by {'+'.join(sums.by)}",
             f"{1 - sums.incomplete / max(1, sums.samples):.3%}",
             f"{1 - sums.incomplete_calls / max(1, sums.calls):.3%} of {sums.calls:,}",
@@ -267,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--rates", default="100,1000")
+    parser.add_argument("--rates", default="100,1000:events")
     parser.add_argument("--only", default=",".join(LONGER))
     parser.add_argument("--short", action="store_true", help="the inputs of table.py: for shares alone")
     parser.add_argument("--python", default=sys.executable)
@@ -284,8 +291,8 @@ def main() -> None:
     wanted = options.only.split(",")
     if "start" in wanted or options.only == ",".join(LONGER):
         rows["start"] = measure_start(folder, Path(options.mpich), rates, options.rounds)
-    print("| program | | rate | alone | wall | CPU | taken | samples | stacks | calls | unmerged | output |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("| program | | rate | alone | wall | CPU | samples | taken | number | stacks | calls | unmerged | output |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     for program in programs(options.python, options.mpich):
         if program.name not in wanted:
             continue

@@ -55,7 +55,7 @@ def programs(python: str, prefix: str) -> list[Program]:
     wheel = [f"{prefix}/bin/mpiexec", "-n", str(RANKS), python]
     return [
         Program("LAMMPS", "C++", "Open MPI 4.1", [*openmpi, "lmp", "-in", "droplet.lmp", "-log", "none"],
-                ["time", "CPU", "Loop|Performance|proc"], lab="openmpi"),
+                ["time", "CPU", "Loop|Performance|proc", "^(Pair|Neigh|Comm|Output|Modify|Other) "], lab="openmpi"),
         Program("HPCC", "C", "Open MPI 4.1", [*openmpi, "hpcc"], prepare="rm -f hpccoutf.txt",
                 checker="python3 check.py hpcc", lab="openmpi"),
         Program("Quantum ESPRESSO", "Fortran", "Open MPI 4.1", [*openmpi, "pw.x", "-in", "si.pw"],
