@@ -104,6 +104,7 @@ test: tested
 test-long: tested arm64-built
 	@tools/setup_debian.sh scalapack-mpi-test libfftw3-dev gdb
 	@tools/setup_readers.sh long
+	@tools/setup_mpi4py.sh abi
 	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
 	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done
 	@PALMETTE_TEST_EVERY_SHAPE=1 build/release/tests/palmette_test_collectives --gtest_brief=1 \

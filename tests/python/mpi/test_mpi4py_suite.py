@@ -22,6 +22,8 @@ pytestmark = pytest.mark.mpi
 RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
 YIELD_SLEEPS = ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"
 SUITES = ROOT / ".venv" / "mpi4py"
+ABI_PYTHON = SUITES / "abi" / "bin" / "python"
+"""Its mpi4py is for the standard's ABI."""
 DEBIAN_PYTHON = Path("/usr/bin/python3")
 NAMES = ("mpich", "openmpi", "impi")
 # They start other MPI jobs, or ask about the installed package.
@@ -59,18 +61,20 @@ def files_of(python: Path) -> Path:
     return found
 
 
-def suite_of(mpi: Mpi) -> Suite:
-    """Return the suite of the mpi4py that tests run with, on one of the MPIs in .mpi."""
+def suite_of(mpi: Mpi, python: Path = Path(sys.executable)) -> Suite:
+    """Return the suite of a Python's mpi4py, of that one that runs the tests unless told, on one of the MPIs in .mpi."""
+    if not python.is_file():
+        pytest.skip(f"no {python}: run tools/setup_mpi4py.sh abi")
 
     def run(arguments: list[str], ranks: int, settings: Mapping[str, str] | None) -> tuple[str, str]:
         ran = mpi.run(
-            ranks, Path(sys.executable), *arguments, settings=settings, preload=settings is not None, timeout_s=LIMIT_S
+            ranks, python, *arguments, settings=settings, preload=settings is not None, timeout_s=LIMIT_S
         )
         if settings is not None and ranks > 1:
             assert ran.served(), "nothing was served"
         return ran.out, ran.err
 
-    return Suite(files_of(Path(sys.executable)), run)
+    return Suite(files_of(python), run)
 
 
 def suite_of_debian(folder: Path) -> Suite:
@@ -150,11 +154,14 @@ WAYS: dict[str, dict[str, str]] = {
         for ranks in HOSTS
     ],
 )
-@pytest.mark.parametrize("name", [*NAMES, "debian"])
+@pytest.mark.parametrize("name", [*NAMES, "abi", "debian"])
 def test_each_test_ends_as_it_does_alone(
     name: str, ranks: int, mpi_called: Callable[[str], Mpi], tmp_path: Path
 ) -> None:
-    suite = suite_of_debian(tmp_path) if name == "debian" else suite_of(mpi_called(name))
+    if name == "abi":
+        suite = suite_of(mpi_called("mpich-abi"), ABI_PYTHON)
+    else:
+        suite = suite_of_debian(tmp_path) if name == "debian" else suite_of(mpi_called(name))
     alone = outcomes(suite, tmp_path / "alone", ranks, [], None)
     assert len(alone) == ranks
     lines = [line.partition(" ")[0] for rank in alone.values() for line in rank]
