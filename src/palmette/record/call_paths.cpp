@@ -90,9 +90,11 @@ std::uint32_t PathTable::number_of_frames(const SampledFrame* frames, std::size_
     // Other frames than those of addresses, but maybe as many bytes alike.
     std::uint64_t hash = base::fnv1a_start ^ 1U;
     for (std::size_t i = 0; i < count; ++i) {
-        const std::array<std::uint64_t, 2> words{
-            std::uint64_t{frames[i].module} << 8U | static_cast<std::uint64_t>(frames[i].kind), frames[i].offset};
-        base::hash_append(hash, {reinterpret_cast<const char*>(words.data()), sizeof words});
+        // By words: by bytes it takes as long as all the rest of such a path.
+        hash = (hash ^ (std::uint64_t{frames[i].module} << 8U | static_cast<std::uint64_t>(frames[i].kind))) *
+               0x9E3779B97F4A7C15ULL;
+        hash = ((hash ^ hash >> 32U) ^ frames[i].offset) * 0xBF58476D1CE4E5B9ULL;
+        hash ^= hash >> 29U;
     }
     const std::lock_guard lock(mutex_);
     if (const auto known = numbers_.find(hash); known != numbers_.end()) return known->second;
