@@ -58,7 +58,7 @@ std::string comm_text(MPI_Comm comm, int size) {
 }
 
 /// One call of one rank, as rank 0 keeps it until those of all others are there.
-struct Waiting {
+struct HeldCall {
     CheckedCall call;
     bool blocks = false;  ///< its rank waits for the answer
 };
@@ -101,7 +101,7 @@ class Checks {
     MPI_Comm comm_, shadow_comm_;
     int rank_ = 0, size_ = 1;
     std::vector<int> world_ranks_;  ///< by rank; empty where there is no world
-    std::vector<std::deque<Waiting>> calls_;
+    std::vector<std::deque<HeldCall>> calls_;
     std::vector<std::deque<int>> owed_;  ///< answers to calls that have been judged before they came
     std::uint64_t posted_ = 0, answered_ = 0, given_up_ = 0;
     std::optional<int> answer_;  ///< to the call of this rank that was posted last
