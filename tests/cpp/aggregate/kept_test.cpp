@@ -2,8 +2,13 @@
 // runs: the service dies between any two of its frames, connections end, words are lost, repeated and overtaken,
 // members are late or wait for each other elsewhere.
 //
-// A lost word is one that never comes; repeating one that has been heard changes nothing, so that what has been sent
-// may come at any later time, again and again. The service's frames have no state of their own: once all have
+// What has been sent may come at any later time, again and again: what can go wrong where words are late, doubled or
+// lost can go wrong there, too. That nobody waits for ever is looked at the other way round: in each state that is
+// reached all words on the way are lost, and still all members must be able to get all results, by the words alone that
+// those who wait send again. More words on the way only add ways on, so that this is the worst of all losses. Time has
+// no place here, since the only clock is that of a waiting member, which nothing sets back.
+//
+// The service's frames have no state of their own: once all have
 // contributed, a member may get its result at any time, also after the service has died, or may find the connection's
 // end instead.
 #include <gtest/gtest.h>
@@ -12,7 +17,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -77,12 +82,19 @@ class Sent {
     std::string text_;
 };
 
+/// A state but for the words on the way.
 template <class SomeKeeper, class SomeArbiter>
-struct State {
+struct Core {
     std::array<OneMember<SomeKeeper>, members> all;
     SomeArbiter arbiter{members};
-    Sent words;
     bool dead = false;  ///< the service has ended the group, or has died
+    bool left() const { return std::ranges::any_of(all, &OneMember<SomeKeeper>::left); }
+    friend auto operator<=>(const Core&, const Core&) = default;
+};
+
+template <class SomeKeeper, class SomeArbiter>
+struct State : Core<SomeKeeper, SomeArbiter> {
+    Sent words;
     friend auto operator<=>(const State&, const State&) = default;
 };
 
@@ -101,23 +113,64 @@ class Explorer {
     Explorer(std::uint8_t operations, Waits waits) : operations_(operations), waits_(std::move(waits)) {}
 
     Explored run() {
-        visit({});
-        while (!open_.empty() && found_.wrong.empty()) {
-            const Its& state = *open_.back();
-            open_.pop_back();
-            expand(state);
-        }
-        found_.states = known_.size();
-        return found_;
+        const std::set<Its> known = reach({}, [](const Its&) { return true; });
+        Explored out = found_;
+        out.states = known.size();
+        out.ends = static_cast<std::size_t>(std::ranges::count_if(known, [&](const Its& one) { return is_end(one); }));
+        if (out.wrong.empty() && !all_can_end(known)) out.wrong = "somebody waits for ever";
+        return out;
     }
 
   private:
     using Its = State<SomeKeeper, SomeArbiter>;
+    using ItsCore = Core<SomeKeeper, SomeArbiter>;
     using Member = OneMember<SomeKeeper>;
 
-    void visit(Its&& state) {
-        const auto [it, fresh] = known_.insert(std::move(state));
-        if (fresh) open_.push_back(&*it);
+    /// All states that can be reached from this one through states that `through` lets pass.
+    template <class Through>
+    std::set<Its> reach(const Its& from, Through through) {
+        std::set<Its> known{from};
+        std::vector<const Its*> open{&*known.begin()};
+        while (!open.empty() && found_.wrong.empty()) {
+            const Its& state = *open.back();
+            open.pop_back();
+            next_.clear();
+            expand(state);
+            for (Its& to : next_) {
+                const auto [it, fresh] = known.insert(std::move(to));
+                if (fresh && through(*it)) open.push_back(&*it);
+            }
+        }
+        return known;
+    }
+
+    bool is_end(const ItsCore& core) const {
+        return std::ranges::all_of(core.all, [&](const Member& one) { return one.keeper.held() == operations_; });
+    }
+
+    /// Whether, from each of these states, all members get all results though all words on the way are lost; at each
+    /// step of that, too. Nobody may have to wait for the service's death, but where a member has left, which ends it.
+    bool all_can_end(const std::set<Its>& states) {
+        std::map<ItsCore, std::uint32_t> cores;
+        for (const Its& one : states) cores.try_emplace(one, static_cast<std::uint32_t>(cores.size()));
+        std::vector<std::vector<std::uint32_t>> before(cores.size());
+        std::vector<bool> ends(cores.size());
+        std::vector<std::uint32_t> open;
+        for (const auto& [core, number] : cores) {
+            if (is_end(core)) open.push_back(number);
+            for (const ItsCore& to : reach({core, {}}, [&](const ItsCore& one) { return one == core; }))
+                if (to != core && (to.dead == core.dead || core.left())) before[cores.at(to)].push_back(number);
+        }
+        std::size_t count = 0;
+        while (!open.empty()) {
+            const std::uint32_t one = open.back();
+            open.pop_back();
+            if (ends[one]) continue;
+            ends[one] = true;
+            ++count;
+            open.insert(open.end(), before[one].begin(), before[one].end());
+        }
+        return count == cores.size();
     }
 
     /// The operation that a member is in, or comes to next.
@@ -131,8 +184,7 @@ class Explorer {
     void go(const Its& from, Change change) {
         Its to = from;
         change(to);
-        goes_on_ = goes_on_ || to != from;
-        visit(std::move(to));
+        next_.push_back(std::move(to));
     }
 
     static void lose(Its& state, std::uint8_t m) {
@@ -140,11 +192,9 @@ class Explorer {
         member.keeper.freeze();
         member.left = true;
         member.at = At::asks;
-        state.words.add(m, 0, {Kind::ask, next(member), {}});
     }
 
     void expand(const Its& state) {
-        goes_on_ = false;
         for (const Member& given : state.all)
             for (const Member& has : state.all)
                 check(given.at != At::with_hosts || has.keeper.held() < given.with_hosts ||
@@ -152,12 +202,6 @@ class Explorer {
                       "hosts make what a member has");
         for (std::uint8_t m = 0; m < members; ++m) move_member(state, m);
         for (std::size_t i = 0; i < state.words.count(); ++i) hear(state, state.words.at(i));
-        const bool all_have_all =
-            std::ranges::all_of(state.all, [&](const Member& member) { return member.keeper.held() == operations_; });
-        // Nobody may have to wait for the service's death, but where a member has left, which ends it.
-        const bool some_left = std::ranges::any_of(state.all, &Member::left);
-        check(goes_on_ || all_have_all || (!state.dead && some_left), "somebody waits for ever");
-        if (all_have_all) ++found_.ends;
         if (!state.dead) go(state, [](Its& to) { to.dead = true; });
     }
 
@@ -190,6 +234,7 @@ class Explorer {
                     lose(to, m);
             });
         if (member.at == At::waits && (state.dead || member.keeper.frozen())) go(state, [&](Its& to) { lose(to, m); });
+        if (member.at == At::asks) go(state, [&](Its& to) { to.words.add(m, 0, {Kind::ask, next(member), {}}); });
         const auto gives = [&](const Member& other) { return other.with_hosts >= member.with_hosts; };
         if (member.at == At::with_hosts && std::ranges::all_of(state.all, gives))
             go(state, [&](Its& to) {
@@ -232,9 +277,7 @@ class Explorer {
 
     std::uint8_t operations_;
     Waits waits_;
-    std::set<Its> known_;
-    std::deque<const Its*> open_;
-    bool goes_on_ = false;
+    std::vector<Its> next_;
     Explored found_;
 };
 
@@ -255,6 +298,19 @@ struct Hasty : Arbiter {
         Arbiter::hear(member, word, out);
     }
     friend auto operator<=>(const Hasty&, const Hasty&) = default;
+};
+
+/// Asks its questions once. That is also what repeats them by a clock that each word it hears sets back, as long as
+/// somebody asks.
+struct Patient : Arbiter {
+    using Arbiter::Arbiter;
+    void hear(std::uint32_t member, const Word& word, std::vector<Outgoing>& out) {
+        Arbiter::hear(member, word, out);
+        if (out.empty() || out.front().word.kind != Kind::question) return;
+        if (!asked.insert(word.operation).second) out.clear();
+    }
+    std::set<std::uint64_t> asked;
+    friend auto operator<=>(const Patient&, const Patient&) = default;
 };
 
 /// Combines the next operation by hosts only where a verdict says so, as if it had contributed.
@@ -281,24 +337,31 @@ TEST(Kept, the_exploration_finds_what_is_broken_on_purpose) {
     EXPECT_EQ((Explorer<Forgetful, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
     EXPECT_EQ((Explorer<Keeper, Hasty>(1, {}).run().wrong), "hosts make what a member has");
     EXPECT_EQ((Explorer<Stubborn, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, Patient>(1, {}).run().wrong), "somebody waits for ever");
 }
 
-TEST(Kept, the_arbiter_repeats_only_what_has_no_answer_and_forgets_what_is_decided) {
+TEST(Kept, the_arbiter_asks_again_only_for_what_has_no_answer_and_forgets_what_is_decided) {
     Arbiter arbiter(3);
     std::vector<Arbiter::Outgoing> out;
     arbiter.hear(1, {Kind::ask, 5, {}}, out);
     EXPECT_EQ(out.size(), 3U);
     arbiter.hear(1, {Kind::lacks, 5, {}}, out);
     out.clear();
-    arbiter.repeat(out);
+    // Members that ask for the first time have nothing asked again, and of the others one each time.
+    arbiter.hear(2, {Kind::ask, 5, {}}, out);
+    EXPECT_TRUE(out.empty());
+    arbiter.hear(1, {Kind::ask, 5, {}}, out);
+    arbiter.hear(2, {Kind::ask, 5, {}}, out);
     ASSERT_EQ(out.size(), 2U);
     EXPECT_EQ(out[0].member, 0U);
     EXPECT_EQ(out[1].member, 2U);
     out.clear();
     arbiter.hear(2, {Kind::has, 5, "x"}, out);
-    ASSERT_EQ(out.size(), 1U);
+    ASSERT_EQ(out.size(), 2U);
+    EXPECT_EQ(out[0].member, 1U);
+    EXPECT_EQ(out[1].member, 2U);
     EXPECT_EQ(out[0].word, (Word{Kind::result, 5, "x"}));
-    EXPECT_FALSE(arbiter.is_asking());
+    EXPECT_EQ(out[1].word, out[0].word);
     // Who isn't a member, or comes too late, changes nothing.
     const Arbiter before = arbiter;
     out.clear();

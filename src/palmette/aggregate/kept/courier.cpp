@@ -14,7 +14,6 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
-#include <vector>
 
 #include "palmette/aggregate/bytes.hpp"
 #include "palmette/base/text.hpp"
@@ -22,8 +21,6 @@
 namespace palmette::aggregate::kept {
 namespace {
 
-/// Questions without an answer are sent again after so long.
-constexpr int repeat_ms = 50;
 constexpr std::size_t most_datagram = most_kept_bytes + 256;
 
 in6_addr mapped(const in_addr& v4) {
@@ -94,12 +91,11 @@ bool Courier::start(std::string& why) {
         }
     }
     port_ = port_of(socket_.get());
-    wakes_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wakes_) {
+    ends_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!ends_) {
         why = base::cat("no descriptor to wake a thread: ", std::strerror(errno));
         return false;
     }
-    ends_ = false;
     try {
         const AllSignalsBlocked blocked;
         thread_ = std::thread([this] { run(); });
@@ -114,7 +110,7 @@ bool Courier::add(std::shared_ptr<Peers> peers, std::string& why) {
     const std::lock_guard changes(changes_);
     if (!thread_.joinable() && !start(why)) {
         socket_.reset();
-        wakes_.reset();
+        ends_.reset();
         return false;
     }
     const std::lock_guard lock(mutex_);
@@ -129,22 +125,20 @@ void Courier::remove(const Peers& peers) {
         const std::lock_guard lock(mutex_);
         groups_.erase({peers.group(), peers.member()});
         if (!groups_.empty() || !thread_.joinable()) return;
-        ends_ = true;
     }
-    wake();
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(ends_.get(), &one, sizeof one);
     thread_.join();
     socket_.reset();
-    wakes_.reset();
-}
-
-void Courier::wake() const noexcept {
-    const std::uint64_t one = 1;
-    // A full counter wakes as well.
-    [[maybe_unused]] const ssize_t written = write(wakes_.get(), &one, sizeof one);
+    ends_.reset();
 }
 
 void Courier::send(const sockaddr_in6& to, std::string_view bytes) const noexcept {
-    if (const unsigned every = lost_of.load(std::memory_order_relaxed); every > 0 && ++sent_ % every == 0) return;
+    if (const unsigned of = lost_of.load(std::memory_order_relaxed); of > 0) {
+        unsigned mixed = ++sent_ * 0x9E3779B9U;
+        mixed = (mixed ^ mixed >> 15) * 0x85EBCA6BU;
+        if ((mixed >> 16) % of == 0) return;
+    }
     if (!only_v4_) {
         sendto(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&to), sizeof to);
@@ -159,28 +153,12 @@ void Courier::send(const sockaddr_in6& to, std::string_view bytes) const noexcep
            reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
 }
 
-bool Courier::any_asks() {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, peers] : groups_)
-        if (peers->is_asking()) return true;
-    return false;
-}
-
 void Courier::run() {
     pthread_setname_np(pthread_self(), "palmette-kept");
     for (;;) {
-        std::array<pollfd, 2> watched{pollfd{socket_.get(), POLLIN, 0}, pollfd{wakes_.get(), POLLIN, 0}};
-        const int events = poll(watched.data(), watched.size(), any_asks() ? repeat_ms : -1);
-        std::uint64_t woken = 0;
-        [[maybe_unused]] const ssize_t got = read(wakes_.get(), &woken, sizeof woken);
-        std::vector<std::shared_ptr<Peers>> all;
-        {
-            const std::lock_guard lock(mutex_);
-            if (ends_) return;
-            if (events == 0)
-                for (const auto& [key, peers] : groups_) all.push_back(peers);
-        }
-        for (const auto& peers : all) peers->repeat();
+        std::array<pollfd, 2> watched{pollfd{socket_.get(), POLLIN, 0}, pollfd{ends_.get(), POLLIN, 0}};
+        poll(watched.data(), watched.size(), -1);
+        if (watched[1].revents != 0) return;
         receive();
     }
 }

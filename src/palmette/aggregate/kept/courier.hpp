@@ -31,9 +31,7 @@ class Courier {
     std::uint16_t port() const { return port_; }
     /// Best effort, as datagrams are.
     void send(const sockaddr_in6& to, std::string_view bytes) const noexcept;
-    /// Some group's questions have to be repeated from now on.
-    void wake() const noexcept;
-    /// For tests: every so many-th datagram is lost; 0: none.
+    /// For tests: about one of so many datagrams is lost, in no regular order; 0: none.
     std::atomic<unsigned> lost_of{0};
 
   private:
@@ -41,16 +39,15 @@ class Courier {
     bool start(std::string& why);
     void run();
     void receive();
-    bool any_asks();
 
     std::mutex changes_;  ///< one group comes or goes after the other, with socket and thread
     std::mutex mutex_;
     std::map<Key, std::shared_ptr<Peers>> groups_;
     mutable std::atomic<unsigned> sent_{0};
-    Fd socket_, wakes_;
+    Fd socket_;
+    Fd ends_;  ///< readable: the thread has to end
     bool only_v4_ = false;
     std::uint16_t port_ = 0;
-    bool ends_ = false;
     std::thread thread_;
 };
 

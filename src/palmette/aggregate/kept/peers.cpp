@@ -14,6 +14,7 @@ namespace {
 // Kinds of datagrams besides those of words.
 constexpr std::uint8_t probe = kinds_of_words, welcome = probe + 1;
 constexpr std::size_t proof_bytes = 16;
+/// What has no answer is sent again after so long.
 constexpr std::chrono::milliseconds again{50};
 
 using Kind = Word::Kind;
@@ -147,19 +148,6 @@ void Peers::hear_as_member(const Word& word) {
     }
 }
 
-void Peers::repeat() {
-    const std::lock_guard lock(mutex_);
-    if (!arbiter_ || !arbiter_->is_asking()) return;
-    std::vector<Arbiter::Outgoing> out;
-    arbiter_->repeat(out);
-    deliver(out);
-}
-
-bool Peers::is_asking() const {
-    const std::lock_guard lock(mutex_);
-    return arbiter_ && arbiter_->is_asking();
-}
-
 bool Peers::meet() {
     const std::lock_guard lock(mutex_);
     if (arbiter_) return met_ == members_;
@@ -218,7 +206,6 @@ Peers::Verdict Peers::verdict() {
             // With why, for the report.
             send_to_arbiter(
                 {Kind::ask, keeper_.held() + 1, std::string(1, static_cast<char>(failure_.reason)) + failure_.detail});
-            if (arbiter_) Courier::instance().wake();
         }
         if (!decided_) return Verdict::none;
     }

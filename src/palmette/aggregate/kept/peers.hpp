@@ -100,8 +100,6 @@ class Peers {
 
     /// Of the courier's thread.
     void receive(std::string_view bytes, const sockaddr_in6& from);
-    void repeat();
-    bool is_asking() const;
 
     std::string packed(std::uint32_t to, std::uint8_t kind, const Word& word) const;
     bool unpack(std::string_view bytes, Datagram& out) const;

@@ -35,13 +35,10 @@ std::optional<Word> Arbiter::verdict_of(std::uint64_t operation) const {
     return std::nullopt;
 }
 
-Arbiter::Open& Arbiter::opened(std::uint64_t operation, std::vector<Outgoing>& out) {
-    const auto known = std::ranges::find(open_, operation, &Open::operation);
-    if (known != open_.end()) return *known;
-    open_.push_back({operation, std::vector<bool>(members_), std::vector<bool>(members_)});
+void Arbiter::ask(Open& open, std::vector<Outgoing>& out) const {
+    open.since.assign(members_, false);
     for (std::uint32_t member = 0; member < members_; ++member)
-        out.push_back({member, {Word::Kind::question, operation, {}}});
-    return open_.back();
+        if (!open.lacks[member]) out.push_back({member, {Word::Kind::question, open.operation, {}}});
 }
 
 void Arbiter::close(std::uint64_t operation, std::vector<Outgoing>& out) {
@@ -56,6 +53,7 @@ void Arbiter::close(std::uint64_t operation, std::vector<Outgoing>& out) {
 void Arbiter::hear(std::uint32_t member, const Word& word, std::vector<Outgoing>& out) {
     using Kind = Word::Kind;
     if (member >= members_ || word.operation == 0) return;
+    auto open = std::ranges::find(open_, word.operation, &Open::operation);
     if (word.kind == Kind::ask) {
         if (auto verdict = verdict_of(word.operation)) {
             out.push_back({member, std::move(*verdict)});
@@ -63,11 +61,16 @@ void Arbiter::hear(std::uint32_t member, const Word& word, std::vector<Outgoing>
         }
         // Who asks for an older one has it since: the word has been overtaken.
         if (word.operation < found_) return;
-        Open& open = opened(word.operation, out);
-        open.waiting[member] = true;
+        if (open == open_.end()) {
+            const std::vector<bool> none(members_);
+            open = open_.insert(open_.end(), {word.operation, none, none, none});
+            ask(*open, out);
+        } else if (open->since[member]) {
+            ask(*open, out);
+        }
+        open->waiting[member] = open->since[member] = true;
         return;
     }
-    const auto open = std::ranges::find(open_, word.operation, &Open::operation);
     if (open == open_.end()) return;
     switch (word.kind) {
         case Kind::has:
@@ -85,12 +88,6 @@ void Arbiter::hear(std::uint32_t member, const Word& word, std::vector<Outgoing>
             return;
     }
     close(word.operation, out);
-}
-
-void Arbiter::repeat(std::vector<Outgoing>& out) const {
-    for (const Open& open : open_)
-        for (std::uint32_t member = 0; member < members_; ++member)
-            if (!open.lacks[member]) out.push_back({member, {Word::Kind::question, open.operation, {}}});
 }
 
 }  // namespace palmette::aggregate::kept

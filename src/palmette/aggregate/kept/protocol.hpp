@@ -7,6 +7,9 @@
 //   the arbiter asks all members, which freezes them. One that has the result of n gives it; where nobody has it,
 //               hosts combine the contributions, which all still have or have yet to make
 //
+// Whatever is lost, a member that waits for a verdict asks again and again, and that alone brings all else again: the
+// questions, their answers, and verdicts. Nobody else needs a clock, or could be kept from what its clock is for.
+//
 // Operations are numbered from 1, the same on all members. All of them are allreduces, so that a result contains
 // something of every member: who has that of n + 1 knows that all have contributed to it, hence have that of n. So each
 // keeps one result and one contribution.
@@ -84,12 +87,9 @@ class Arbiter {
     explicit Arbiter(std::uint32_t members) : members_(members) {}
 
     /// An `ask` or an answer; appends what is to be sent. Another kind of word, or one that comes too late, does
-    /// nothing.
+    /// nothing. Has no timer: a member that asks again has questions without an answer asked again, once for all that
+    /// ask at about the same time.
     void hear(std::uint32_t member, const Word& word, std::vector<Outgoing>& out);
-    /// The questions that have no answer yet, to be sent again.
-    void repeat(std::vector<Outgoing>& out) const;
-    /// Whether there are any.
-    bool is_asking() const { return !open_.empty(); }
 
     friend auto operator<=>(const Arbiter&, const Arbiter&) = default;
     friend bool operator==(const Arbiter&, const Arbiter&) = default;
@@ -98,13 +98,14 @@ class Arbiter {
     struct Open {
         std::uint64_t operation;
         std::vector<bool> waiting;  ///< members that have asked
+        std::vector<bool> since;    ///< that have done so since the questions were sent the last time
         std::vector<bool> lacks;
         friend auto operator<=>(const Open&, const Open&) = default;
         friend bool operator==(const Open&, const Open&) = default;
     };
 
     std::optional<Word> verdict_of(std::uint64_t operation) const;
-    Open& opened(std::uint64_t operation, std::vector<Outgoing>& out);
+    void ask(Open& open, std::vector<Outgoing>& out) const;
     void close(std::uint64_t operation, std::vector<Outgoing>& out);
 
     std::uint32_t members_;
