@@ -67,9 +67,7 @@ def suite_of(mpi: Mpi, python: Path = Path(sys.executable)) -> Suite:
         pytest.skip(f"no {python}: run tools/setup_mpi4py.sh abi")
 
     def run(arguments: list[str], ranks: int, settings: Mapping[str, str] | None) -> tuple[str, str]:
-        ran = mpi.run(
-            ranks, python, *arguments, settings=settings, preload=settings is not None, timeout_s=LIMIT_S
-        )
+        ran = mpi.run(ranks, python, *arguments, settings=settings, preload=settings is not None, timeout_s=LIMIT_S)
         if settings is not None and ranks > 1:
             assert ran.served(), "nothing was served"
         return ran.out, ran.err
