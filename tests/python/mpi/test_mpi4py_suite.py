@@ -62,7 +62,7 @@ def files_of(python: Path) -> Path:
 
 
 def suite_of(mpi: Mpi, python: Path = Path(sys.executable)) -> Suite:
-    """Return the suite of a Python's mpi4py, of that one that runs the tests unless told, on one of the MPIs in .mpi."""
+    """Return the suite of a Python's mpi4py, by default the one that runs the tests, on one of the MPIs in .mpi."""
     if not python.is_file():
         pytest.skip(f"no {python}: run tools/setup_mpi4py.sh abi")
 
