@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <initializer_list>
 
 namespace palmette::record {
 namespace {
