@@ -276,6 +276,7 @@ NOT_TRIED = {
     "segment": "where it isn't tried: slices don't help independent messages, and other algorithms cut by themselves",
     "share": "computed from capacities",
     "combine": "of in_network: what a failed call is repeated by",
+    "keep": "of in_network: an experiment that is off (docs/decisions/0037)",
     "window": "where it isn't tried: stars and trees of equal parts have no message to prioritise",
 }
 """key -> why it is in no grid."""

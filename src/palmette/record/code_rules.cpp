@@ -1,6 +1,7 @@
 #include "palmette/record/code_rules.hpp"
 
 #include <link.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,9 +14,6 @@ namespace palmette::record {
 namespace {
 
 using From = base::FrameRule::From;
-
-/// How many of the unloadings that are going on are the calling thread's.
-constinit thread_local std::uint32_t own_unloading __attribute__((tls_model("initial-exec"))) = 0;
 
 /// A rule's kind and the module's number in a word, with the generation that it was learnt in.
 std::uint64_t packed(const CodeRule& rule, std::uint32_t generation) {
@@ -31,6 +29,9 @@ std::uint64_t packed(const CodeRule& rule, std::uint32_t generation) {
 std::uint64_t both(std::int32_t high, std::int32_t low) {
     return std::uint64_t{static_cast<std::uint32_t>(high)} << 32U | static_cast<std::uint32_t>(low);
 }
+
+/// Not a thread's own variable: there is little room for these in simulations, which load this once for each rank.
+std::uintptr_t own_thread() { return static_cast<std::uintptr_t>(pthread_self()); }
 
 }  // namespace
 
@@ -89,13 +90,13 @@ bool CodeRules::learn(std::uintptr_t address, std::uint32_t generation, CodeRule
     // Whoever holds it is in a handler, in which no other one comes: it goes on soon, if it has a processor.
     constexpr int tries = 400;
     for (int i = 0; learning_.exchange(true, std::memory_order_seq_cst); ++i) {
-        if (i == tries || unloading_.load() != own_unloading) return false;
+        if (i == tries || !may_read_tables()) return false;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
     // What the calling thread unloads stays as it is until this handler is left.
-    const bool may = unloading_.load(std::memory_order_seq_cst) == own_unloading;
+    const bool may = may_read_tables();
     if (may) {
         out = {};
         if (readable_since_ != generation) readable_.forget();
@@ -142,15 +143,21 @@ std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t gen
     return number;
 }
 
+bool CodeRules::may_read_tables() const {
+    const std::uint32_t going_on = unloading_.load(std::memory_order_seq_cst);
+    return going_on == 0 || (going_on == 1 && unloader_.load(std::memory_order_seq_cst) == own_thread());
+}
+
 void CodeRules::begin_unload() {
-    unloading_.fetch_add(1, std::memory_order_seq_cst);
+    const bool is_alone = unloading_.fetch_add(1, std::memory_order_seq_cst) == 0;
     while (learning_.load(std::memory_order_seq_cst)) sched_yield();
     // Last: until then others' are waited for.
-    ++own_unloading;
+    if (is_alone) unloader_.store(own_thread(), std::memory_order_seq_cst);
 }
 
 void CodeRules::end_unload() {
-    --own_unloading;
+    std::uintptr_t own = own_thread();
+    unloader_.compare_exchange_strong(own, 0, std::memory_order_seq_cst);
     unloading_.fetch_sub(1, std::memory_order_seq_cst);
 }
 

@@ -53,12 +53,14 @@ class CodeRules {
     bool look_up(std::uintptr_t address, std::uint32_t generation, CodeRule& out) const;
     bool learn(std::uintptr_t address, std::uint32_t generation, CodeRule& out);
     void keep(std::uintptr_t address, std::uint32_t generation, const CodeRule& rule);
+    bool may_read_tables() const;
     std::uint32_t number_of(const dl_phdr_info& module, std::uint32_t generation);
 
     trace::SectionHeader* section_ = nullptr;
     Slot* slots_ = nullptr;
     std::atomic<bool> learning_{false};
     std::atomic<std::uint32_t> unloading_{0};
+    std::atomic<std::uintptr_t> unloader_{0};  ///< the thread that unloads alone; 0: there is none, or several
     base::ReadablePages readable_;
     std::uint32_t readable_since_ = 0;
     /// Modules that have a number, changed while learning only, as are those pages.
