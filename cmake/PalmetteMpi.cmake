@@ -209,14 +209,10 @@ function(_palmette_preload abi include_dir definitions)
   endif()
   add_dependencies(palmette_interpose_${abi} palmette_symbols_${abi} palmette_generated)
 
-  set(_exports "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/exports.map")
-  if(NOT EXISTS "${_exports}")
-    set(_exports "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.map")
-  endif()
   add_library(palmette_${abi} MODULE $<TARGET_OBJECTS:palmette_interpose_${abi}>)
   target_link_libraries(palmette_${abi} PRIVATE palmette_interpose_${abi})
-  _palmette_as_preload(palmette_${abi} "${_exports}")
-  _palmette_record(${abi} "${include_dir}" "${definitions}" "${_exports}")
+  _palmette_as_preload(palmette_${abi} "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.map")
+  _palmette_record(${abi} "${include_dir}" "${definitions}" "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports_record.map")
 endfunction()
 
 # What programs that compose communication include and link (docs/guide/compose.md).

@@ -122,6 +122,18 @@ def test_its_linker_knows_every_option(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{options}: {done.stderr[-1000:]}"
 
 
+@pytest.mark.parametrize(("script", "library"), [("exports", "mpich"), ("exports_record", "record_mpich")])
+def test_each_name_that_a_version_script_says_is_in_its_library(script: str, library: str) -> None:
+    # The wheels' linker refuses others; GNU's leaves them out without a word.
+    text = re.sub(r"#.*", "", (ROOT / "cmake" / f"{script}.map").read_text(encoding="utf-8"))
+    names = {name for name in re.findall(r"[\w*]+(?=;)", text) if "*" not in name}
+    path = ROOT / "python" / "palmette" / "lib" / f"libpalmette_{library}.so"
+    if not path.is_file():
+        pytest.skip(f"{path} isn't built")
+    there = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    assert names <= {line.split()[-1].partition("@")[0] for line in there.splitlines()}
+
+
 def test_an_instruction_without_its_feature_and_an_unknown_option_are_found(tmp_path: Path) -> None:
     source = tmp_path / "crc.c"
     source.write_text(
