@@ -182,6 +182,8 @@ def try_out(wheel: Path, python: str, user: str | None) -> None:
         begin = time.monotonic()
         timed(f"a virtual environment of {python}", lambda: trial.call(python, "-m", "venv", "venv"))
         for line in readme_lines():
+            if "topology.json" in line and not (folder / "topology.json").exists():
+                trial.call("palmette", "discover", "--from", "hwloc", "-o", "topology.json")
             timed(line, lambda text=line: print(trial.call("bash", "-c", text)))  # type: ignore[misc]
             if "--report" in line:
                 print(f"wheel: {time.monotonic() - begin:6.1f} s  from nothing to this report")
