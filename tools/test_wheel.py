@@ -46,6 +46,7 @@ def readme_lines() -> list[str]:
     """Return README's lines for those who have a wheel, as they are run here: what is installed comes first."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition(SOURCES)[0]
     lines = [line.removeprefix("make wheel && ") for line in re.findall(r"^ {4}(.+)$", text, re.MULTILINE)]
+    lines = [line for line in lines if re.match(r"(pip|palmette|palmette-lab) ", line)]  # others are output
     # 64 ranks on two processors take a minute.
     return [line.replace("mpiexec -n 64", "mpiexec -n 4") for line in sorted(lines, key=lambda one: "pip" not in one)]
 
