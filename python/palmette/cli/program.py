@@ -50,7 +50,7 @@ def run_program(
         sys.stderr.close()
         return 0
     except SystemExit:
-        # The same inside of click, which then flushes nothing more.
+        # Inside of click a closed pipe becomes an exit, and standard output a wrapper that flushes nothing more.
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             return 0
         raise

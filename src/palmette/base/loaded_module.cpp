@@ -24,8 +24,8 @@ struct FoundObject {
 using FindObject = int (*)(void*, FoundObject*);
 
 constinit FindObject find_object = nullptr;
-/// Of the program itself: where one segment's end isn't the next one's begin, each is found by itself, and the file's
-/// head isn't in that of the code.
+/// The program headers of the executable (AT_PHDR). The loader's search can't be asked for them where segments lie apart:
+/// it returns the segment of the address, and the ELF header is in another one.
 constinit std::uintptr_t program_headers = 0;
 constinit std::size_t program_header_count = 0;
 

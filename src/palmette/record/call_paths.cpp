@@ -90,7 +90,7 @@ std::uint32_t PathTable::number_of_frames(const SampledFrame* frames, std::size_
     // Other frames than those of addresses, but maybe as many bytes alike.
     std::uint64_t hash = base::fnv1a_start ^ 1U;
     for (std::size_t i = 0; i < count; ++i) {
-        // By words: by bytes it takes as long as all the rest of such a path.
+        // Hashed by words: by bytes it takes as long as all the rest of such a path.
         hash = (hash ^ (std::uint64_t{frames[i].module} << 8U | static_cast<std::uint64_t>(frames[i].kind))) *
                0x9E3779B97F4A7C15ULL;
         hash = ((hash ^ hash >> 32U) ^ frames[i].offset) * 0xBF58476D1CE4E5B9ULL;

@@ -151,7 +151,7 @@ bool CodeRules::may_read_tables() const {
 void CodeRules::begin_unload() {
     const bool is_alone = unloading_.fetch_add(1, std::memory_order_seq_cst) == 0;
     while (learning_.load(std::memory_order_seq_cst)) sched_yield();
-    // Last: until then others' are waited for.
+    // Only now: a handler that was reading tables has been waited for above.
     if (is_alone) unloader_.store(own_thread(), std::memory_order_seq_cst);
 }
 

@@ -187,7 +187,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     if (!simulated) {
         // A child's calls aren't recorded here.
         madvise(made.memory, bytes, MADV_DONTFORK);
-        // What is read ahead of a first touch are holes, thousands of pages of them.
+        // Without it the kernel's readahead makes thousands of pages of the sparse file's holes at each first touch.
         madvise(made.memory, bytes, MADV_RANDOM);
         begin_life(section.life);
     }

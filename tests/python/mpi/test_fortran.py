@@ -159,5 +159,5 @@ def test_each_call_is_recorded_once(mpi: str, binding: str, tmp_path: Path) -> N
     lines = (ROOT / "tests/mpi/fortran/collectives.inc").read_text(encoding="utf-8").splitlines()
     told = [int(place.partition(":")[2]) for place in places if place.startswith("collectives.inc:")]
     assert len(told) > 10
-    # Of a call on several lines it may be any of them.
+    # Where a call takes several lines, any of them may be told.
     assert all("MPI_" in "".join(lines[max(0, line - 4) : line]) for line in told), [lines[line - 1] for line in told]

@@ -156,10 +156,12 @@ WAYS: dict[str, dict[str, str]] = {
 def test_each_test_ends_as_it_does_alone(
     name: str, ranks: int, mpi_called: Callable[[str], Mpi], tmp_path: Path
 ) -> None:
-    if name == "abi":
+    if name == "debian":
+        suite = suite_of_debian(tmp_path)
+    elif name == "abi":
         suite = suite_of(mpi_called("mpich-abi"), ABI_PYTHON)
     else:
-        suite = suite_of_debian(tmp_path) if name == "debian" else suite_of(mpi_called(name))
+        suite = suite_of(mpi_called(name))
     alone = outcomes(suite, tmp_path / "alone", ranks, [], None)
     assert len(alone) == ranks
     lines = [line.partition(" ")[0] for rank in alone.values() for line in rank]

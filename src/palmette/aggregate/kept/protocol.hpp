@@ -98,7 +98,7 @@ class Arbiter {
     struct Open {
         std::uint64_t operation;
         std::vector<bool> waiting;  ///< members that have asked
-        std::vector<bool> since;    ///< that have done so since the questions were sent the last time
+        std::vector<bool> since;    ///< members that have asked since questions were sent last
         std::vector<bool> lacks;
         friend auto operator<=>(const Open&, const Open&) = default;
         friend bool operator==(const Open&, const Open&) = default;
