@@ -24,8 +24,8 @@ struct FoundObject {
 using FindObject = int (*)(void*, FoundObject*);
 
 constinit FindObject find_object = nullptr;
-/// The program headers of the executable (AT_PHDR). Where its segments lie apart the loader's search returns that of the
-/// address alone, and the ELF header is in another one.
+/// The program headers of the executable (AT_PHDR). Where its segments lie apart the loader's search returns that of
+/// the address alone, and the ELF header is in another one.
 constinit std::uintptr_t program_headers = 0;
 constinit std::size_t program_header_count = 0;
 
