@@ -79,8 +79,12 @@ DeviceBlock Resources::take_device(const Place& place, std::int64_t bytes) {
         }
     }
     void* memory = nullptr;
-    if (place.driver->allocate(place, wanted, memory)) memory = nullptr;
-    return {static_cast<char*>(memory), wanted, place};
+    Place own = place;
+    if (place.driver->allocate(place, wanted, memory))
+        memory = nullptr;
+    else
+        own.id = place.driver->place_of(memory).id;
+    return {static_cast<char*>(memory), wanted, own};
 }
 
 void Resources::give_back(const DeviceBlock& block) {

@@ -25,7 +25,7 @@ struct HostBlock {
 struct DeviceBlock {
     char* data = nullptr;
     std::int64_t bytes = 0;
-    Place place;
+    Place place;  ///< its own
 };
 
 /// A queue and the events of its commands, used by one call at a time.

@@ -1,170 +1,262 @@
 #include "palmette/execute/device_memory.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace palmette::runtime {
+namespace {
 
-constinit DeviceMemory::Counts DeviceMemory::counts;
+/// Parts of the bounce buffers: of three operands, while the next ones are on their way.
+constexpr std::int64_t parts = 6;
 
-device::Status DeviceMemory::open(Memory& host, const device::Place& place, std::int64_t by_handle_from,
-                                  bool combines) {
-    close();
-    host_ = &host;
-    place_ = place;
-    by_handle_from_ = by_handle_from;
-    KnownOperation known{};
-    if (combines && !has_kernel(0, known)) take_bounce(6 * piece_bytes);
-    const device::Status status = device::Resources::instance().take(place, lane_);
-    if (status) {
-        lane_ = device::Lane();
-        close();
-    }
-    return status;
+bool overlap(const char* a, const char* b, std::int64_t bytes) { return a < b + bytes && b < a + bytes; }
+
+}  // namespace
+
+device::Status DeviceMemory::way_for(const device::Place& place, bool reads, std::size_t& index) {
+    for (index = 0; index < ways_.size(); ++index)
+        if (ways_[index].reads == reads && same_queue(ways_[index].lane.place, place)) return nullptr;
+    if (ways_.size() == most_ways) return "too many devices";
+    Way way;
+    way.reads = reads;
+    if (const device::Status status = device::Resources::instance().take(place, way.lane)) return status;
+    ways_.push_back(std::move(way));
+    return nullptr;
 }
 
-device::Status DeviceMemory::close() {
-    if (lane_.queue) {
-        settle();
-        device::Resources::instance().give_back(std::move(lane_), failure_ != nullptr);
-        lane_ = device::Lane();
-    }
-    device::Resources::instance().give_back(bounce_);
-    bounce_ = device::HostBlock();
-    device::Resources::instance().give_back(scratch_);
-    scratch_ = device::DeviceBlock();
-    for (const Reached& one : reached_) device::Imports::instance().give_back(one.mapping);
-    reached_.clear();
-    ranges_.clear();
-    no_kernels_ = busy_ = false;
-    return std::exchange(failure_, nullptr);
+device::Status DeviceMemory::add(const void* begin, std::int64_t bytes, const device::Place& place) {
+    Region region{static_cast<const char*>(begin), static_cast<const char*>(begin) + bytes, 0, 0, place};
+    if (const device::Status status = way_for(place, true, region.read)) return status;
+    if (const device::Status status = way_for(place, false, region.write)) return status;
+    regions_.push_back(region);
+    return nullptr;
+}
+
+void DeviceMemory::prepare_reductions(std::int64_t element_bytes) {
+    const std::int64_t part = (std::max(part_bytes, element_bytes) + 63) / 64 * 64;
+    if (part <= part_ || !any()) return;
+    device::Resources::instance().give_back(std::exchange(bounce_, {}));
+    bounce_ = device::Resources::instance().take(place(), parts * part);
+    device::Resources::instance().pin(bounce_);
+    part_ = part;
 }
 
 char* DeviceMemory::scratch(std::int64_t bytes) {
     if (bytes <= 0) return nullptr;
-    scratch_ = device::Resources::instance().take_device(place_, bytes);
-    if (scratch_.data) add(scratch_.data, bytes);
+    scratch_ = device::Resources::instance().take_device(place(), bytes);
+    if (!scratch_.data || add(scratch_.data, bytes, scratch_.place)) return nullptr;
     return scratch_.data;
 }
 
-void DeviceMemory::take_bounce(std::int64_t bytes) {
-    device::Resources::instance().give_back(bounce_);
-    bounce_ = device::HostBlock();
-    bounce_ = device::Resources::instance().take(place_, bytes);
-    device::Resources::instance().pin(bounce_);
+device::Status DeviceMemory::close() {
+    for (Way& way : ways_) {
+        if (way.begun || way.done < way.recorded) synchronize(way);
+        device::Resources::instance().give_back(std::move(way.lane), failure_ != nullptr);
+    }
+    let_go();
+    device::Resources::instance().give_back(std::exchange(bounce_, {}));
+    device::Resources::instance().give_back(std::exchange(scratch_, {}));
+    part_ = 0;
+    ways_.clear();
+    regions_.clear();
+    has_begun_ = no_kernels_ = false;
+    return take_failure();
 }
 
-bool DeviceMemory::has_kernel(std::uint8_t operation, KnownOperation& found) const {
-    const auto known = host_->known(operation);
-    if (no_kernels_ || !known || !place_.driver->has_kernel(known->op, known->element)) return false;
-    found = *known;
-    return true;
+void DeviceMemory::begin(std::size_t index, void* to, const void* from, std::int64_t bytes) {
+    Way& way = ways_[index];
+    note(driver_of(way).copy(way.lane.place, way.lane.queue, to, from, bytes));
+    way.begun = has_begun_ = true;
+    (way.reads ? counts_.bytes_read : counts_.bytes_written) += bytes;
 }
 
-void DeviceMemory::settle() {
-    if (!busy_) return;
-    busy_ = false;
-    note(place_.driver->synchronize(place_, lane_.queue));
+void DeviceMemory::synchronize(Way& way) {
+    note(driver_of(way).synchronize(way.lane.place, way.lane.queue));
+    way.begun = false;
+    way.done = way.recorded;
 }
 
-void DeviceMemory::begin_copy(char* to, const char* from, std::int64_t bytes) {
-    busy_ = true;
-    note(place_.driver->copy(place_, lane_.queue, to, from, bytes));
+std::uint64_t DeviceMemory::mark() {
+    has_begun_ = false;
+    std::size_t last = ways_.size();
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+        if (!ways_[i].begun) continue;
+        // Steps that use several ways are rare: those before the last one are waited for.
+        if (last < ways_.size()) synchronize(ways_[last]);
+        last = i;
+    }
+    if (last == ways_.size()) return 0;
+    Way& way = ways_[last];
+    way.begun = false;
+    // Events are used again once they are done.
+    if (way.recorded - way.done == most_marks) await((way.done + 1) * most_ways + last);
+    const std::uint64_t number = ++way.recorded;
+    device::Event event = device::Resources::event(way.lane, number % most_marks);
+    const device::Status status = event ? driver_of(way).record(way.lane.place, event, way.lane.queue) : "no event";
+    if (status) {
+        note(status);
+        synchronize(way);
+    }
+    return number * most_ways + last;
+}
+
+void DeviceMemory::look() {
+    for (Way& way : ways_) {
+        for (bool done = true; done && way.done < way.recorded;) {
+            note(driver_of(way).query(way.lane.place, way.lane.events[(way.done + 1) % most_marks], done));
+            if (done) ++way.done;
+        }
+    }
+}
+
+void DeviceMemory::await(std::uint64_t mark) {
+    if (is_done(mark)) return;
+    Way& way = ways_[mark % most_ways];
+    const std::uint64_t number = mark / most_ways;
+    note(driver_of(way).wait(way.lane.place, way.lane.events[number % most_marks]));
+    way.done = number;
 }
 
 void DeviceMemory::copy(char* to, const char* from, std::int64_t bytes) {
     if (to == from || bytes <= 0) return;
-    if (holds(to) || holds(from)) return begin_copy(to, from, bytes);
-    // The host's bytes may be those that a copy outstanding reads or writes.
-    settle();
-    host_->copy(to, from, bytes);
+    const Region* const target = find(to);
+    const Region* const source = find(from);
+    if (!target && !source) {
+        std::memmove(to, from, static_cast<std::size_t>(bytes));
+    } else if (target && source &&
+               (&driver_of(ways_[target->read]) != &driver_of(ways_[source->read]) || overlap(to, from, bytes))) {
+        copy_by_host(to, *target, from, *source, bytes);
+    } else {
+        begin(target ? target->write : source->read, to, from, bytes);
+    }
 }
 
-bool DeviceMemory::combine_on_device(std::uint8_t operation, const char* left, const char* right, char* target,
-                                     std::int64_t bytes) {
-    KnownOperation known{};
-    if (!has_kernel(operation, known)) return false;
-    if (!holds(left) || !holds(right) || !holds(target)) return false;
-    // Devices read no element that isn't aligned.
-    const auto size = static_cast<std::int64_t>(bytes_of(known.element).size);
-    for (const char* operand : {left, right, static_cast<const char*>(target)})
-        if (reinterpret_cast<std::uintptr_t>(operand) % static_cast<std::uintptr_t>(size) != 0) return false;
-    if (place_.driver->combine(place_, lane_.queue, known.op, known.element, left, right, target, bytes / size)) {
-        no_kernels_ = true;
-        return false;
+/// What one command can't do: bytes that overlap, or lie on devices of two drivers.
+void DeviceMemory::copy_by_host(char* to, const Region& target, const char* from, const Region& source,
+                                std::int64_t bytes) {
+    prepare_reductions(1);
+    await_begun();
+    const bool backwards = to > from;
+    for (std::int64_t done = 0; done < bytes;) {
+        const std::int64_t part = std::min(part_, bytes - done);
+        const std::int64_t at = backwards ? bytes - done - part : done;
+        begin(source.read, bounce_.data, from + at, part);
+        await_begun();
+        begin(target.write, to + at, bounce_.data, part);
+        await_begun();
+        done += part;
     }
-    busy_ = true;
-    return true;
 }
 
-int DeviceMemory::combine_on_host(std::uint8_t operation, const char* left, const char* right, char* target,
-                                  std::int64_t bytes) {
-    const std::int64_t element = std::max<std::int64_t>(1, host_->element_bytes(operation));
-    const std::int64_t most = std::max<std::int64_t>(1, piece_bytes / element) * element;
-    if (bounce_.bytes < 6 * most) {
-        settle();
-        take_bounce(6 * most);
-    }
-    const bool writes = holds(target);
-    int set = 0;
-    for (std::int64_t at = 0; at < bytes; at += most, set ^= 1) {
-        const std::int64_t part = std::min(most, bytes - at);
-        char* const room = bounce_.data + set * 3 * most;
-        const auto on_host = [&](const char* operand, char* copy) {
-            if (!holds(operand)) return operand + at;
-            begin_copy(copy, operand + at, part);
-            return static_cast<const char*>(copy);
-        };
-        const char* const a = on_host(left, room);
-        const char* const b = right == left ? a : on_host(right, room + most);
-        // Also for what is written back from the other set, which the next part uses.
-        settle();
-        char* const result = writes ? room + 2 * most : target + at;
-        if (const int error = host_->combine(operation, a, b, result, part); error != 0) return error;
-        if (writes) begin_copy(target + at, result, part);
-    }
-    // The set that is written back last must not be used before.
-    settle();
-    return 0;
+void DeviceMemory::add_reached(const char* begin, std::int64_t bytes, const device::Place& place) {
+    const device::Status status = add(begin, bytes, place);
+    note(status);
+    reached_regions_ += status == nullptr;
 }
 
-int DeviceMemory::combine(std::uint8_t operation, const char* left, const char* right, char* target,
-                          std::int64_t bytes) {
-    if (bytes <= 0) return 0;
-    if (!holds(left) && !holds(right) && !holds(target)) {
-        settle();
-        return host_->combine(operation, left, right, target, bytes);
-    }
-    if (combine_on_device(operation, left, right, target, bytes)) {
-        counts.on_device.fetch_add(1, std::memory_order_relaxed);
-        return 0;
-    }
-    counts.on_host.fetch_add(1, std::memory_order_relaxed);
-    return combine_on_host(operation, left, right, target, bytes);
-}
-
-bool DeviceMemory::find_export(const char* address, std::int64_t bytes, device::Exported& out) const {
-    return device::Exports::instance().find(place_, address, out) && out.offset + bytes <= out.allocation;
-}
-
-const char* DeviceMemory::reach(const device::Exported& exported, std::uint64_t address, std::int64_t bytes) {
+const char* DeviceMemory::reach(const device::Exported& exported, std::int64_t bytes, const device::Place& place) {
     if (exported.process == device::this_process()) {
         // Of a neighbour in this process, or this one's own.
-        const char* const own = reinterpret_cast<const char*>(address);
-        if (!holds(own)) add(own, bytes);
+        const char* const own = reinterpret_cast<const char*>(exported.begin) + exported.offset;
+        if (!holds(own)) add_reached(own, bytes, place);
         return own;
     }
     for (const Reached& one : reached_)
         if (one.exported.process == exported.process && one.exported.begin == exported.begin &&
-            one.exported.id == exported.id) {
+            one.exported.id == exported.id && same_queue(one.place, place)) {
             device::ipc_counts.hits.fetch_add(1, std::memory_order_relaxed);
             return one.mapping.begin + exported.offset;
         }
-    const device::Imports::Mapping mapping = device::Imports::instance().take(place_, exported);
+    const device::Imports::Mapping mapping = device::Imports::instance().take(place, exported);
     if (!mapping.begin) return nullptr;
-    reached_.push_back({exported, mapping});
-    add(mapping.begin, mapping.bytes);
+    reached_.push_back({exported, place, mapping});
+    add_reached(mapping.begin, mapping.bytes, place);
     return mapping.begin + exported.offset;
+}
+
+void DeviceMemory::let_go() {
+    for (const Reached& one : reached_) device::Imports::instance().give_back(one.mapping);
+    reached_.clear();
+    regions_.resize(regions_.size() - std::exchange(reached_regions_, 0));
+}
+
+int DeviceMemory::combine(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes) {
+    if (!find(left) && !find(right) && !find(target)) return host_->combine(index, left, right, target, bytes);
+    if (bytes <= 0 || combine_there(index, left, right, target, bytes)) return 0;
+    return combine_here(index, left, right, target, bytes);
+}
+
+std::optional<KnownOperation> DeviceMemory::kernel_for(std::uint8_t operation, device::Driver& driver) const {
+    auto known = host_->known(operation);
+    if (no_kernels_ || (known && !driver.has_kernel(known->op, known->element))) known.reset();
+    return known;
+}
+
+bool DeviceMemory::combine_there(std::uint8_t index, const char* left, const char* right, char* target,
+                                 std::int64_t bytes) {
+    const Region* const a = find(left);
+    const Region* const b = find(right);
+    const Region* const to = find(target);
+    // Regions of one place share their ways.
+    if (!a || !b || !to || a->write != to->write || b->write != to->write) return false;
+    Way& way = ways_[to->write];
+    const auto known = kernel_for(index, driver_of(way));
+    if (!known) return false;
+    // Devices read no element that isn't aligned.
+    const auto element = static_cast<std::int64_t>(bytes_of(known->element).size);
+    const auto all = reinterpret_cast<std::uintptr_t>(left) | reinterpret_cast<std::uintptr_t>(right) |
+                     reinterpret_cast<std::uintptr_t>(target);
+    if (all % static_cast<std::uintptr_t>(element) != 0) return false;
+    if (driver_of(way).combine(way.lane.place, way.lane.queue, known->op, known->element, left, right, target,
+                               bytes / element)) {
+        no_kernels_ = true;
+        return false;
+    }
+    way.begun = has_begun_ = true;
+    ++counts_.combined_there;
+    return true;
+}
+
+int DeviceMemory::combine_here(std::uint8_t index, const char* left, const char* right, char* target,
+                               std::int64_t bytes) {
+    const std::int64_t extent = host_->element_bytes(index);
+    prepare_reductions(extent);
+    await_begun();
+    const Region* const a = find(left);
+    const Region* const b = find(right);
+    const Region* const to = find(target);
+    const std::int64_t whole = part_ / extent * extent;
+    // Elements may have holes, which aren't written.
+    const bool keeps_holes = to && !host_->known(index);
+    const auto bounce = [&](std::int64_t at, std::int64_t operand) {
+        return bounce_.data + (at / whole % 2 * 3 + operand) * part_;
+    };
+    const auto bytes_at = [&](std::int64_t at) { return std::min(whole, bytes - at); };
+    std::array<std::uint64_t, 2> come{}, gone{};
+    const auto fetch = [&](std::int64_t at) {
+        await(gone[at / whole % 2]);
+        if (a) begin(a->read, bounce(at, 0), left + at, bytes_at(at));
+        if (b) begin(b->read, bounce(at, 1), right + at, bytes_at(at));
+        if (keeps_holes) begin(to->read, bounce(at, 2), target + at, bytes_at(at));
+        come[at / whole % 2] = has_begun_ ? mark() : 0;
+    };
+    int error = 0;
+    fetch(0);
+    for (std::int64_t at = 0; at < bytes; at += whole) {
+        if (at + whole < bytes) fetch(at + whole);
+        await(come[at / whole % 2]);
+        const char* const from_left = a ? bounce(at, 0) : left + at;
+        const char* const from_right = b ? bounce(at, 1) : right + at;
+        char* const into = to ? bounce(at, 2) : target + at;
+        if (error == 0) error = host_->combine(index, from_left, from_right, into, bytes_at(at));
+        if (!to) continue;
+        begin(to->write, target + at, into, bytes_at(at));
+        gone[at / whole % 2] = mark();
+    }
+    // The next reduction has the same bounce buffers.
+    for (const std::uint64_t mark : gone) await(mark);
+    return error;
 }
 
 }  // namespace palmette::runtime

@@ -72,8 +72,6 @@ void Executor::copy(const BoundStep& step, const char* exposed) {
         from.advance(bytes);
         to.advance(bytes);
     }
-    // The peer may reuse what it exposes.
-    if (exposed) memory().await_begun();
 }
 
 int Executor::reduce(const BoundStep& step, const char* exposed) {
@@ -88,7 +86,6 @@ int Executor::reduce(const BoundStep& step, const char* exposed) {
         right.advance(bytes);
         target.advance(bytes);
     }
-    if (exposed) memory().await_begun();
     return 0;
 }
 

@@ -126,7 +126,7 @@ class Executor {
     char* at(const PieceCursor& cursor) { return address(*cursor.piece) + cursor.used; }
     /// A message's payload, contiguous (packed in staging where it has several pieces).
     char* message_data(const BoundStep& step);
-    /// Executes a copy or pull; `exposed` points to what the peer exposes.
+    /// Executes a copy or pull, or begins it (Memory::has_begun); `exposed` points to what the peer exposes.
     void copy(const BoundStep& step, const char* exposed);
     /// The same for a reduce or pull_reduce.
     int reduce(const BoundStep& step, const char* exposed);

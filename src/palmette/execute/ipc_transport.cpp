@@ -11,10 +11,16 @@ void IpcTransport::prepare(const BoundProgram& program) {
         rendezvous_.resize(program.steps.size());
 }
 
-char* IpcTransport::on_device(Executor& executor, const BoundStep& step) const {
-    if (!memory_ || step.piece_count != 1) return nullptr;
+DeviceMemory* IpcTransport::memory(Executor& executor, const BoundStep& step) {
+    DeviceMemory* const memory = executor.memory().device();
+    return memory && step.bytes >= memory->by_handle_from() ? memory : nullptr;
+}
+
+char* IpcTransport::on_device(Executor& executor, const BoundStep& step) {
+    const DeviceMemory* const memory = IpcTransport::memory(executor, step);
+    if (!memory || step.piece_count != 1) return nullptr;
     char* const data = executor.address(*executor.pieces(step.first_piece).piece);
-    return memory_->holds(data) ? data : nullptr;
+    return memory->holds(data) ? data : nullptr;
 }
 
 int IpcTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
@@ -30,8 +36,7 @@ int IpcTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, 
         return messages_.post(executor, StepKind::recv, rts, sizeof one.offer, step.peer, tag, index);
     const bool refused = std::find(refused_by_.begin(), refused_by_.end(), step.peer) != refused_by_.end();
     const char* const data = refused ? nullptr : on_device(executor, step);
-    if (data && device::Exports::instance().find(memory_->place_of(data), data, one.offer.exported) &&
-        one.offer.exported.offset + step.bytes <= one.offer.exported.allocation) {
+    if (data && executor.memory().device()->find_export(data, step.bytes, one.offer.exported)) {
         one.offer.has_handle = 1;
         if (const int error = messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.fin),
                                              sizeof one.fin, step.peer, tag + environment.control_tags, index);
@@ -68,24 +73,18 @@ int IpcTransport::post_payload(Executor& executor, std::uint32_t index) {
 
 /// False: the sender's memory can't be reached from here.
 bool IpcTransport::begin_copy(Executor& executor, std::uint32_t index) {
-    if (!memory_) return false;
     const BoundStep& step = executor.step(index);
+    DeviceMemory* const memory = IpcTransport::memory(executor, step);
+    if (!memory) return false;
     Rendezvous& one = rendezvous_[index];
-    const device::Exported& exported = one.offer.exported;
     char* const own = on_device(executor, step);
-    char* const to = own ? own : executor.message_data(step);
-    const device::Place& place = own ? memory_->place_of(own) : memory_->place();
-    const char* from = nullptr;
-    if (exported.process == device::this_process()) {
-        from = reinterpret_cast<const char*>(exported.begin) + exported.offset;
-    } else {
-        one.mapping = device::Imports::instance().take(place, exported);
-        if (!one.mapping.begin) return false;
-        from = one.mapping.begin + exported.offset;
-    }
-    memory_->pull(to, from, step.bytes, place);
+    // Not by reference: what is reached comes beside it.
+    const device::Place place = own ? memory->place_of(own) : memory->place();
+    const char* const from = memory->reach(one.offer.exported, step.bytes, place);
+    if (!from) return false;
+    memory->copy(own ? own : executor.message_data(step), from, step.bytes);
     ++copied_;
-    one.mark = memory_->mark();
+    one.mark = memory->mark();
     one.state = State::copying;
     return true;
 }
@@ -142,8 +141,6 @@ int IpcTransport::posted_complete(Executor& executor, std::uint32_t index) {
 }
 
 bool IpcTransport::is_through(Executor& executor, const Rendezvous& one) {
-    // Nothing was begun where the driver gave no queue, which the memory has noted.
-    if (one.mark == 0) return true;
     executor.memory().look();
     return executor.memory().is_done(one.mark);
 }
@@ -158,8 +155,6 @@ int IpcTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
             return is_through(executor, one) ? post_payload(executor, index) : 0;
         case State::copying:
             if (!is_through(executor, one)) return 0;
-            if (one.mapping.begin) device::Imports::instance().give_back(one.mapping);
-            one.mapping = {};
             one.state = State::finishing;
             return messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.fin), sizeof one.fin,
                                   step.peer, environment.first_tag + step.tag + environment.control_tags, index);
@@ -174,15 +169,13 @@ int IpcTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
 }
 
 void IpcTransport::end(Executor& executor, bool failed) {
-    if (!failed) return;
-    for (std::uint32_t s = 0; s < executor.program().steps.size() && s < rendezvous_.size(); ++s) {
+    for (std::uint32_t s = 0; failed && s < executor.program().steps.size() && s < rendezvous_.size(); ++s) {
         Rendezvous& one = rendezvous_[s];
         const bool copies = one.state == State::packing || one.state == State::copying || one.state == State::unpacking;
-        if (copies && one.mark != 0) executor.memory().await(one.mark);
-        if (one.mapping.begin) device::Imports::instance().give_back(one.mapping);
-        one.mapping = {};
+        if (copies) executor.memory().await(one.mark);
         one.state = State::done;
     }
+    if (DeviceMemory* memory = executor.memory().device()) memory->let_go();
 }
 
 }  // namespace palmette::runtime

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "palmette/device/ipc.hpp"
+#include "palmette/execute/device_memory.hpp"
 #include "palmette/execute/executor.hpp"
-#include "palmette/execute/mixed_memory.hpp"
 
 namespace palmette::runtime {
 
@@ -22,10 +22,6 @@ class IpcTransport final : public Transport {
     static constexpr std::int64_t least_bytes = 4096;
 
     explicit IpcTransport(Messages& messages) : messages_(messages) {}
-
-    /// For the next operations: the memory that the buffers lie in; null: none of them is on a device, or handles
-    /// aren't to be used.
-    void use(MixedMemory* memory) { memory_ = memory; }
 
     const char* name() const override { return "ipc"; }
     bool can(const StepOffer& step) const override {
@@ -60,7 +56,6 @@ class IpcTransport final : public Transport {
         std::int32_t fin;  ///< 0: copied
         State state;
         std::uint64_t mark;  ///< of the copy
-        device::Imports::Mapping mapping;
     };
 
     int send_payload(Executor& executor, std::uint32_t index);
@@ -68,11 +63,12 @@ class IpcTransport final : public Transport {
     int receive(Executor& executor, std::uint32_t index);
     bool begin_copy(Executor& executor, std::uint32_t index);
     bool is_through(Executor& executor, const Rendezvous& one);
+    /// Where messages of so many bytes are opened by handle, the memory; else null, as where none lies on a device.
+    static DeviceMemory* memory(Executor& executor, const BoundStep& step);
     /// A device's buffer of this rank that the message is all in; null: none.
-    char* on_device(Executor& executor, const BoundStep& step) const;
+    static char* on_device(Executor& executor, const BoundStep& step);
 
     Messages& messages_;
-    MixedMemory* memory_ = nullptr;
     std::vector<Rendezvous> rendezvous_;  ///< by step
     std::vector<std::int32_t> refused_by_;
     std::int64_t copied_ = 0;

@@ -36,7 +36,7 @@ class Memory {
     /// What an operation is, where the kernels know it.
     virtual std::optional<KnownOperation> known(std::uint8_t /*operation*/) const { return std::nullopt; }
 
-    /// Set where some of it lies on a device: copies and reductions are begun then, and done once it has settled.
+    /// Set where some of it lies on devices.
     DeviceMemory* device() const { return device_; }
 
     // Where a device does the work, copy and combine may only begin it. Nothing that it reads or writes may be touched

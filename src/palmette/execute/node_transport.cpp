@@ -58,7 +58,7 @@ void NodeTransport::end(Executor& executor, bool /*failed*/) {
     if (!shared) return;
     if (DeviceMemory* device = executor.environment().memory->device()) [[unlikely]] {
         // Peers' memory may be read until here.
-        device->settle();
+        for (const Begun& one : begun_) device->await(one.mark);
         begun_.clear();
         shared->read_device_with(nullptr);
     }
@@ -104,13 +104,10 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
     SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     const Piece* pieces = executor.pieces(step.first_piece).piece;
-    DeviceMemory* const device = executor.memory().device();
-    if (device) [[unlikely]] {
-        device->settle();
+    if (const DeviceMemory* device = executor.memory().device()) [[unlikely]]
         if (step.piece_count == 1 && device->holds(executor.address(*pieces)) &&
             expose_on_device(executor, step, executor.address(*pieces)))
             return;
-    }
     if (!step.copied && step.piece_count == 1 && step.bytes >= executor.environment().single_copy_from) {
         shared.expose_address(tag, executor.address(*pieces), step.bytes);
         return;
@@ -125,8 +122,7 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
         executor.memory().copy(at, executor.address(pieces[i]), pieces[i].bytes);
         at += pieces[i].bytes;
     }
-    if (device) [[unlikely]]
-        device->settle();
+    executor.memory().await_begun();
     shared.expose_slot(tag, slot, step.bytes);
 }
 
@@ -164,7 +160,7 @@ const char* NodeTransport::reach(Executor& executor, const BoundStep& step, cons
     if (!descriptor || !relayed_.empty()) return nullptr;
     device::Exported exported{};
     std::memcpy(&exported, descriptor, sizeof exported);
-    return device->reach(exported, exposure.device.address, exposure.bytes);
+    return device->reach(exported, exposure.bytes, device->place());
 }
 
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
@@ -172,9 +168,11 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     SharedNode& shared = *executor.environment().shared;
     DeviceMemory* const device = executor.memory().device();
     if (device) [[unlikely]] {
-        if (const auto begun = std::find(begun_.begin(), begun_.end(), index); begun != begun_.end()) {
-            // Those of all that have been begun since the last wait.
-            device->settle();
+        const auto begun =
+            std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.step == index; });
+        if (begun != begun_.end()) {
+            device->look();
+            if (!device->is_done(begun->mark)) return 0;
             begun_.erase(begun);
             shared.release(step.peer, static_cast<unsigned>(step.tag));
             done = true;
@@ -215,9 +213,9 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
             if (!done) relayed_.push_back(one);
         }
     }
-    if (done && device && device->is_busy()) [[unlikely]] {
+    if (done && executor.memory().has_begun()) [[unlikely]] {
         done = false;
-        begun_.push_back(index);
+        begun_.push_back({index, executor.memory().mark()});
     }
     if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
     return error;
@@ -256,7 +254,7 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
         } else if (bounces) {
             executor.memory().copy(executor.at(fetch.target), to, fetch.part);
         }
-        if (device) device->settle();
+        executor.memory().await_begun();
         fetch.remote.advance(fetch.part);
         fetch.target.advance(fetch.part);
         fetch.rest -= fetch.part;

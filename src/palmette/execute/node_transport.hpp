@@ -99,8 +99,12 @@ class NodeTransport : public Transport {
     std::vector<Fetch> relayed_;          ///< refused ones; the first has the outstanding request
     Known unreadable_, refused_by_;       ///< members of the node; ranks
     base::ByteBuffer bounce_;
-    std::vector<std::uint32_t> begun_;  ///< pulls whose copies by a device's queue are outstanding
-    bool descriptors_fit_ = true;       ///< in the ring of this operation, beside what is copied there
+    struct Begun {
+        std::uint32_t step;
+        std::uint64_t mark;  ///< of Memory
+    };
+    std::vector<Begun> begun_;     ///< pulls whose copies by a device's queue are outstanding
+    bool descriptors_fit_ = true;  ///< in the ring of this operation, beside what is copied there
     bool device_refused_ = false;
 };
 

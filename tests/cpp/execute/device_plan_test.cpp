@@ -54,6 +54,10 @@ struct Case {
     unsigned on_device = ~0U;  ///< bit mask of ranks
 };
 
+void expect_added(DeviceMemory& memory, const DeviceBuffer& buffer, std::int64_t bytes) {
+    EXPECT_EQ(memory.add(buffer.at(), bytes, device::place_of(buffer.at())), nullptr);
+}
+
 /// False: the algorithm refuses the job, or sends messages.
 bool expect_right(const topology::Job& job, const plan::Request& request, const std::string& text, const Case& how,
                   std::vector<std::unique_ptr<SharedNode>>& members, LoopbackRanks& ranks) {
@@ -89,10 +93,10 @@ bool expect_right(const topology::Job& job, const plan::Request& request, const 
             buffer->write(send ? bytes.send(r) : bytes.recv(r), bytes.room());
         }
         memories[r] = std::make_unique<DeviceMemory>();
-        EXPECT_EQ(memories[r]->open(host, device::place_of(buffers[2 * r]->at()), how.by_handle_from, r % 2 == 0),
-                  nullptr);
+        memories[r]->use(host, how.by_handle_from);
         for (const std::size_t b : {2 * r, 2 * r + 1})
-            memories[r]->add(buffers[b]->at(), static_cast<std::int64_t>(bytes.room()));
+            expect_added(*memories[r], *buffers[b], static_cast<std::int64_t>(bytes.room()));
+        if (r % 2 == 0) memories[r]->prepare_reductions(request.element_bytes);
         one.environment.bases = {buffers[2 * r]->at(), buffers[2 * r + 1]->at()};
         if (r % 3 > 0) one.environment.scratch = memories[r]->scratch(one.program.scratch_bytes);
         one.environment.memory = memories[r].get();
@@ -151,17 +155,15 @@ void expect_combined() {
     for (std::size_t i = 0; i < count; ++i) left[i] = static_cast<float>(i) / 7, right[i] = static_cast<float>(i % 100);
     const DeviceBuffer a(fake(), bytes + 8), b(fake(), bytes + 8), sum(fake(), bytes + 8);
     DeviceMemory memory;
-    ASSERT_EQ(memory.open(host, device::place_of(a.at()), 128, true), nullptr);
-    for (const DeviceBuffer* one : {&a, &b, &sum}) memory.add(one->at(), bytes + 8);
+    memory.use(host, 128);
+    for (const DeviceBuffer* one : {&a, &b, &sum}) expect_added(memory, *one, bytes + 8);
     const auto check = [&](std::int64_t on_device) {
-        const std::int64_t before = DeviceMemory::counts.on_device;
-        return [&, before, on_device](const char* l, const char* r, char* t) {
+        return [&, on_device](const char* l, const char* r, char* t) {
             std::fill(got.begin(), got.end(), 0.0F);
             EXPECT_EQ(memory.combine(0, l, r, t, bytes), 0);
-            if (memory.holds(t)) memory.copy(reinterpret_cast<char*>(got.data()), t, bytes);
-            memory.settle();
-            if (!memory.holds(t)) std::memcpy(got.data(), t, bytes);
-            EXPECT_EQ(DeviceMemory::counts.on_device - before, on_device);
+            memory.await_begun();
+            memory.read(got.data(), t, bytes);
+            EXPECT_EQ(memory.take_counts().combined_there, on_device);
             for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(got[i], left[i] + right[i]) << i;
         };
     };
@@ -194,8 +196,8 @@ TEST(DeviceMemory, tells_of_a_driver_that_fails_and_goes_on) {
         std::vector<char> to(100);
         const DeviceBuffer from(device, 100);
         DeviceMemory memory;
-        ASSERT_EQ(memory.open(host, device::place_of(from.at()), 128, false), nullptr);
-        memory.add(from.at(), 100);
+        memory.use(host, 128);
+        expect_added(memory, from, 100);
         for (int i = 0; i < 3; ++i) memory.copy(to.data(), from.at(), 100);
         EXPECT_NE(memory.close(), nullptr);
         EXPECT_EQ(memory.close(), nullptr);
@@ -285,9 +287,9 @@ void exchange(SharedNode& node, int me, int ranks, const FakeDevice& device, boo
                 recv = std::make_unique<DeviceBuffer>(device, received.size());
             }
             send->write(sent.data(), sent.size());
-            ASSERT_EQ(memory.open(host, device::place_of(send->at()), 128, false), nullptr);
-            memory.add(send->at(), 8192);
-            memory.add(recv->at(), 8192 * ranks);
+            memory.use(host, 128);
+            expect_added(memory, *send, 8192);
+            expect_added(memory, *recv, 8192 * ranks);
             environment.memory = &memory;
             environment.bases = {send->at(), recv->at()};
         }

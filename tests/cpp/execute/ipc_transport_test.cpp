@@ -52,7 +52,7 @@ std::int64_t expect_right(const FakeDevice& device, const topology::Job& job, co
     });
     test::AffineMemory host;
     std::vector<LoopbackRank> all;
-    std::vector<std::unique_ptr<MixedMemory>> memories;
+    std::vector<std::unique_ptr<DeviceMemory>> memories;
     std::vector<std::vector<std::vector<char>>> buffers(static_cast<std::size_t>(p));
     std::vector<std::vector<std::unique_ptr<DeviceBuffer>>> on_device(static_cast<std::size_t>(p));
     std::vector<std::vector<char*>> bases(static_cast<std::size_t>(p));
@@ -70,8 +70,9 @@ std::int64_t expect_right(const FakeDevice& device, const topology::Job& job, co
             one.program.single_copies += step.ipc;
         }
         choose_transports(one.program, ranks.executors[at]->transports(), job, plan::Rank{r});
-        auto memory = std::make_unique<MixedMemory>();
-        memory->use(host);
+        auto memory = std::make_unique<DeviceMemory>();
+        const bool opens = !(how.one_opens_none && r == 1);
+        memory->use(host, opens ? 0 : INT64_MAX);
         for (std::size_t b = 0; b < composition.buffers().size(); ++b) {
             auto& buffer = buffers[at].emplace_back(expected.buffer(r, b, false));
             on_device[at].emplace_back();
@@ -90,8 +91,6 @@ std::int64_t expect_right(const FakeDevice& device, const topology::Job& job, co
         one.environment.memory = &host;
         if (memory->any()) {
             memory->prepare_reductions(8);
-            const bool opens = !(how.one_opens_none && r == 1);
-            if (opens) transports[at]->use(memory.get());
             pack_messages(
                 one.program,
                 [&](plan::Buffer buffer) {
@@ -110,8 +109,7 @@ std::int64_t expect_right(const FakeDevice& device, const topology::Job& job, co
     for (std::int32_t r = 0; r < p; ++r) {
         const auto at = static_cast<std::size_t>(r);
         copied += transports[at]->take_copied();
-        memories[at]->close();
-        EXPECT_EQ(memories[at]->failure(), nullptr);
+        EXPECT_EQ(memories[at]->close(), nullptr);
         for (std::size_t b = 0; b < buffers[at].size(); ++b) {
             if (on_device[at][b]) on_device[at][b]->read(buffers[at][b].data(), buffers[at][b].size());
             EXPECT_EQ(buffers[at][b], expected.buffer(r, b, true)) << "rank " << r << ", buffer " << b;

@@ -270,10 +270,9 @@ void ComposedRun::find_devices() {
         on_device_[i] = true;
     }
     if (!device_memory_.any()) return;
-    device_memory_.use(memory_);
+    device_memory_.use(memory_, plan_->opens_handles_ ? 0 : INT64_MAX);
     for (const Operation& operation : operations_)
         if (operation.valid()) device_memory_.prepare_reductions(operation.layout().extent);
-    if (plan_->opens_handles_) executor_.ipc().use(&device_memory_);
     release_with_the_mpi();
 }
 
@@ -297,7 +296,7 @@ void ComposedRun::use(const Variant& variant) {
     variant_ = &variant;
     Workspace lent;
     if (device_memory_.any()) {
-        lent = {scratch_.data, pinned_.block.data};
+        lent = {scratch_, pinned_.block.data};
         if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(variant.bound().scratch_bytes)};
     }
     executor_.prepare(variant.bound(), lent);
@@ -308,7 +307,7 @@ void ComposedRun::stage(Variant& variant) {
     pack_messages(
         *variant.staged,
         [&](plan::Buffer buffer) {
-            return plan::is_scratch(buffer) ? scratch_.data != nullptr : on_device_[plan::caller_index(buffer)];
+            return plan::is_scratch(buffer) ? scratch_ != nullptr : on_device_[plan::caller_index(buffer)];
         },
         plan_->opens_handles_ ? 1U << MpiExecutor::ipc_index : 0U, 1U << MpiExecutor::nccl_index);
 }
@@ -325,23 +324,12 @@ void ComposedRun::take_pinned() {
 /// Partial results that come from devices stay on this rank's, where they are combined. Else scratch is the host's,
 /// from where and to which all other messages go.
 void ComposedRun::take_scratch() {
-    const auto has_kernel = [&](const Operation& operation) {
-        const auto known = operation.known();
-        return operation.handle() == MPI_OP_NULL ||
-               (known && operation.layout().dense() &&
-                device_memory_.place().driver->has_kernel(known->op, known->element));
-    };
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+        if (operations_[i].handle() != MPI_OP_NULL && !device_memory_.has_kernel(static_cast<std::uint8_t>(i))) return;
     constexpr std::uint32_t between_devices = 1U << MpiExecutor::ipc_index | 1U << MpiExecutor::nccl_index;
     const BoundProgram& program = *usual_.program;
-    if (program.scratch_bytes == 0 || !plan_->opens_handles_ || (program.transports & between_devices) == 0 ||
-        !std::all_of(operations_.begin(), operations_.end(), has_kernel))
-        return;
-    const device::Place place = device_memory_.place();
-    void* memory = nullptr;
-    if (place.driver->allocate(place, program.scratch_bytes, memory)) return;
-    scratch_.place = place;
-    scratch_.data = static_cast<char*>(memory);
-    if (device_memory_.add(memory, program.scratch_bytes, device::place_of(memory))) scratch_.release();
+    if (plan_->opens_handles_ && (program.transports & between_devices) != 0)
+        scratch_ = device_memory_.scratch(program.scratch_bytes);
 }
 
 ComposedRun::~ComposedRun() {
@@ -349,7 +337,6 @@ ComposedRun::~ComposedRun() {
     plan_->state_.tags.give_back(tags_);
     if (!device_memory_.any()) return;
     device_memory_.close();
-    scratch_.release();
     pinned_.give_back();
     // The MPI's end has given back all that was idle by then.
     int ended = 0;
@@ -447,7 +434,7 @@ void ComposedRun::ended() {
     running_ = false;
     Process::instance().report().refused_reads.add(executor_.take_refusals());
     if (!device_memory_.any()) return;
-    const MixedMemory::Counts counts = device_memory_.take_counts();
+    const DeviceMemory::Counts counts = device_memory_.take_counts();
     composed_device_counts.calls.fetch_add(1, std::memory_order_relaxed);
     composed_device_counts.bytes_read.fetch_add(counts.bytes_read, std::memory_order_relaxed);
     composed_device_counts.bytes_written.fetch_add(counts.bytes_written, std::memory_order_relaxed);

@@ -13,7 +13,7 @@
 
 #include "palmette/compose/composition.hpp"
 #include "palmette/execute/binding.hpp"
-#include "palmette/execute/mixed_memory.hpp"
+#include "palmette/execute/device_memory.hpp"
 #include "palmette/runtime/composed/nccl_run.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/serve/background.hpp"
@@ -139,20 +139,13 @@ class ComposedRun : public BackgroundOperation {
     Variant usual_, by_messages_;       ///< the second one: of plans with NCCL, after its failure
     const Variant* variant_ = nullptr;  ///< of the current run
     std::vector<bool> on_device_;       ///< by buffer
-    MixedMemory device_memory_;         ///< in its place where any buffer is on a device
+    DeviceMemory device_memory_;        ///< in its place where any buffer is on a device
     struct Pinned {
         device::HostBlock block;
         void give_back() { device::Resources::instance().give_back(std::exchange(block, {})); }
         ~Pinned() { give_back(); }
-    } pinned_;  ///< then: scratch and staging
-    struct Scratch {
-        device::Place place;
-        char* data = nullptr;
-        void release() {
-            if (data) place.driver->release(place, std::exchange(data, nullptr));
-        }
-        ~Scratch() { release(); }
-    } scratch_;  ///< on a device, where messages from there are combined
+    } pinned_;                 ///< then: scratch and staging
+    char* scratch_ = nullptr;  ///< on a device, where messages from there are combined
     device::Status device_error_ = nullptr;
     MpiExecutor executor_;
     TagSpace::Range tags_;

@@ -175,12 +175,14 @@ bool Work::open_on_device(MpiExecutor& executor) {
     // Through the ring of shared memory it would be copied as often as by staging.
     if (!forced && (block < plan->route.single_copy_from || executor.node().device_was_refused())) return false;
     if (!forced && (!exports(*bound_) || (rest && !exports(*rest)))) return false;
-    const device::Place& place = sent.is_open() ? sent.place() : received.place();
     memory_.use(operation ? &*operation : nullptr);
-    if (on_device_.open(memory_, place, forced ? least_forced_by_handle : least_by_handle, operation.has_value()))
-        return false;
+    on_device_.use(memory_, forced ? least_forced_by_handle : least_by_handle);
     for (const device::StagedBuffer* one : {&sent, &received})
-        if (one->is_open()) on_device_.add(one->device(), one->bytes());
+        if (one->is_open() && on_device_.add(one->device(), one->bytes(), one->place())) {
+            on_device_.close();
+            return false;
+        }
+    if (operation && !on_device_.has_kernel(0)) on_device_.prepare_reductions(operation->layout().extent);
     device_scratch_ = on_device_.scratch(std::max(bound_->scratch_bytes, rest ? rest->scratch_bytes : 0));
     bases_ = {on_device(true), on_device(false), bases_.named};
     device_->set_in_place();
