@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "palmette/base/byte_buffer.hpp"
-#include "palmette/execute/device_memory.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/data/caller_buffer.hpp"
 #include "palmette/runtime/data/on_device.hpp"
@@ -52,7 +51,8 @@ class Work {
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
         device_ = nullptr;
-        runs_on_device_ = overlaps_ = piecewise_ = false;
+        piecewise_ = false;
+        elsewhere_ = {};
         left_to_mpi_ = std::nullopt;
         held_ = false;
     }
@@ -100,16 +100,26 @@ class Work {
         return in_place == InPlace::copy_of_recv ? send.close(bases_.send, state->shadow_comm(), -1) : MPI_SUCCESS;
     }
 
-  private:
-    /// Of a call on device memory: the plan will run there, or on its copies.
-    void open_device(MpiExecutor& executor);
-    /// Whether the plan of a call on device memory runs there, as this rank decides by itself: then it is prepared.
-    bool open_on_device(MpiExecutor& executor);
-    /// Where the base of a plan's send or receive buffer lies on the device.
-    char* on_device(bool of_send) const;
-    /// Whether the ranks of the node can open what a plan exposes of the call's device buffers.
-    bool exports(const BoundProgram& program) const;
+    // For a way around the plan's, which lasts as long as that runs.
 
+    const Bases& bases() const { return bases_; }
+    /// The buffers are others, in another memory; `scratch`: the plan's own blocks there; null: the executor's.
+    void move(Memory& memory, char* of_send, char* of_recv, char* scratch) {
+        elsewhere_ = {&memory, scratch, nullptr};
+        bases_.send = of_send;
+        bases_.recv = of_recv;
+    }
+    /// `data` is told what steps read and write of buffers that aren't packed.
+    void watch(StepData& data) { elsewhere_.data = &data; }
+    /// The memory in which the call's operation combines.
+    Memory& host_memory() {
+        memory_.use(operation ? &*operation : nullptr);
+        return memory_;
+    }
+    /// Whether some buffers aren't the program's, but packed.
+    bool is_packed() const { return piecewise_ || send.is_staged() || recv.is_staged(); }
+
+  private:
     Bases bases_;
     std::vector<char*> named_;
     OperationMemory memory_;
@@ -117,11 +127,12 @@ class Work {
     BoundProgram own_;        ///< where lengths differ between calls
     bool piecewise_ = false;  ///< blocks are packed and unpacked one by one (`staged_`)
     StagedExchange staged_;
-    OnDevice* device_ = nullptr;   ///< whose copies of device memory are the buffers; null: they are the program's
-    bool overlaps_ = false;        ///< its copies go on while the plan runs
-    bool runs_on_device_ = false;  ///< nothing is copied: the plan runs in `on_device_`
-    DeviceMemory on_device_;
-    char* device_scratch_ = nullptr;
+    OnDevice* device_ = nullptr;  ///< whose copies of device memory are the buffers; null: they are the program's
+    struct {
+        Memory* memory = nullptr;
+        char* scratch = nullptr;
+        StepData* data = nullptr;
+    } elsewhere_;  ///< in place of the host's memory and of nobody who is told; null: as usual
     std::optional<Refusal> left_to_mpi_;
     bool held_ = false;
     base::ByteBuffer scratch_;
