@@ -1,9 +1,12 @@
-// Compiled by tests/python/device/test_fakes.py where the real cuda.h is: the fake's numbers and layouts are its own.
+// Compiled by tests/python/device/test_cuda_header.py with the real cuda.h: the fake's numbers and layouts are its own,
+// and those that palmette has written down are, too.
 #include <cuda.h>
 
 #include <cstddef>
 
 #include "cuda_types.hpp"
+#include "palmette/device/cuda_api.hpp"
+#include "palmette/device/driver.hpp"
 
 #define SAME(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs))
 
@@ -93,3 +96,48 @@ SAME_PLACE(Copy2D, target_device, CUDA_MEMCPY2D, dstDevice);
 SAME_PLACE(Copy2D, target_pitch, CUDA_MEMCPY2D, dstPitch);
 SAME_PLACE(Copy2D, width, CUDA_MEMCPY2D, WidthInBytes);
 SAME_PLACE(Copy2D, height, CUDA_MEMCPY2D, Height);
+
+namespace product = palmette::device::cuda;
+using palmette::device::Symbols;
+
+SAME(Symbols::success, CUDA_SUCCESS);
+SAME(Symbols::not_ready, CUDA_ERROR_NOT_READY);
+SAME(product::not_initialized, CUDA_ERROR_NOT_INITIALIZED);
+SAME(product::invalid_context, CUDA_ERROR_INVALID_CONTEXT);
+SAME(Symbols::stream_default, CU_STREAM_DEFAULT);
+SAME(Symbols::stream_non_blocking, CU_STREAM_NON_BLOCKING);
+SAME(Symbols::event_disable_timing, CU_EVENT_DISABLE_TIMING);
+SAME(Symbols::register_portable, CU_MEMHOSTREGISTER_PORTABLE);
+SAME(Symbols::lazy_peer_access, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+SAME(product::attribute_context, CU_POINTER_ATTRIBUTE_CONTEXT);
+SAME(product::attribute_memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME(product::attribute_buffer_id, CU_POINTER_ATTRIBUTE_BUFFER_ID);
+SAME(product::attribute_is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED);
+SAME(product::attribute_device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+SAME(product::attribute_legacy_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+SAME(product::attribute_mempool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+SAME(product::memory_host, CU_MEMORYTYPE_HOST);
+SAME(product::memory_device, CU_MEMORYTYPE_DEVICE);
+SAME(product::location_device, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(product::capture_mode_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+
+#define SAME_IN_PRODUCT(ours, our_field, theirs, their_field) \
+    static_assert(offsetof(product::ours, our_field) == offsetof(theirs, their_field))
+
+SAME(sizeof(palmette::device::Handle::bytes), sizeof(CUipcMemHandle));
+SAME(sizeof(product::Pointer), sizeof(CUdeviceptr));
+SAME(sizeof(product::Pointer), sizeof(void*));
+static_assert(sizeof(product::AllocationProperties) >= sizeof(CUmemAllocationProp));
+SAME_IN_PRODUCT(AllocationProperties, location_type, CUmemAllocationProp, location);
+SAME_IN_PRODUCT(AllocationProperties, location_id, CUmemAllocationProp, location.id);
+SAME(sizeof(product::Copy2d), sizeof(CUDA_MEMCPY2D));
+SAME_IN_PRODUCT(Copy2d, src_type, CUDA_MEMCPY2D, srcMemoryType);
+SAME_IN_PRODUCT(Copy2d, src_host, CUDA_MEMCPY2D, srcHost);
+SAME_IN_PRODUCT(Copy2d, src_device, CUDA_MEMCPY2D, srcDevice);
+SAME_IN_PRODUCT(Copy2d, src_pitch, CUDA_MEMCPY2D, srcPitch);
+SAME_IN_PRODUCT(Copy2d, dst_type, CUDA_MEMCPY2D, dstMemoryType);
+SAME_IN_PRODUCT(Copy2d, dst_host, CUDA_MEMCPY2D, dstHost);
+SAME_IN_PRODUCT(Copy2d, dst_device, CUDA_MEMCPY2D, dstDevice);
+SAME_IN_PRODUCT(Copy2d, dst_pitch, CUDA_MEMCPY2D, dstPitch);
+SAME_IN_PRODUCT(Copy2d, width, CUDA_MEMCPY2D, WidthInBytes);
+SAME_IN_PRODUCT(Copy2d, height, CUDA_MEMCPY2D, Height);

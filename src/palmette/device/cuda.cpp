@@ -1,8 +1,7 @@
-// CUDA's driver.
+// What CUDA's driver does otherwise than HIP: contexts, where memory lies, kernels.
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -16,14 +15,9 @@ namespace {
 
 using namespace cuda;
 
-/// The functions that are used, by the names under which the library exports them.
+/// The functions that HIP hasn't or has with other parameters, by the names under which the library exports them.
 struct Api {
-    Result (*DriverGetVersion)(int*);
     Result (*GetErrorName)(Result, const char**);
-    Result (*DeviceGetCount)(int*);
-    Result (*DeviceGetName)(char*, int, Device);
-    Result (*DeviceGetPCIBusId)(char*, int, Device);
-    Result (*DeviceCanAccessPeer)(int*, Device, Device);
     Result (*DevicePrimaryCtxGetState)(Device, unsigned*, int*);
     Result (*DevicePrimaryCtxRetain)(Context*, Device);
     Result (*DevicePrimaryCtxRelease)(Device);
@@ -33,31 +27,14 @@ struct Api {
     Result (*CtxPopCurrent)(Context*);
     Result (*PointerGetAttributes)(unsigned, int*, void**, Pointer);
     Result (*PointerGetAttribute)(void*, int, Pointer);
-    Result (*MemGetAddressRange)(Pointer*, std::size_t*, Pointer);
-    Result (*StreamCreate)(Stream*, unsigned);
-    Result (*StreamDestroy)(Stream);
-    Result (*StreamWaitEvent)(Stream, CuEvent, unsigned);
-    Result (*StreamSynchronize)(Stream);
-    Result (*EventCreate)(CuEvent*, unsigned);
-    Result (*EventDestroy)(CuEvent);
-    Result (*EventRecord)(CuEvent, Stream);
-    Result (*EventQuery)(CuEvent);
-    Result (*EventSynchronize)(CuEvent);
     Result (*MemcpyAsync)(Pointer, Pointer, std::size_t, Stream);
     Result (*Memcpy2DAsync)(const Copy2d*, Stream);
-    Result (*MemHostRegister)(void*, std::size_t, unsigned);
-    Result (*MemHostUnregister)(void*);
-    Result (*MemAlloc)(Pointer*, std::size_t);
-    Result (*MemFree)(Pointer);
     // Null where the driver is older.
     Result (*CtxGetId)(Context, unsigned long long*);
     Result (*ThreadExchangeStreamCaptureMode)(int*);
     Result (*MemRetainAllocationHandle)(Allocation*, void*);
     Result (*MemGetAllocationPropertiesFromHandle)(AllocationProperties*, Allocation);
     Result (*MemRelease)(Allocation);
-    Result (*IpcGetMemHandle)(IpcHandle*, Pointer);
-    Result (*IpcOpenMemHandle)(Pointer*, IpcHandle, unsigned);
-    Result (*IpcCloseMemHandle)(Pointer);
     Result (*ModuleLoadData)(Module*, const void*);
     Result (*ModuleUnload)(Module);
     Result (*ModuleGetFunction)(Function*, Module, const char*);
@@ -69,38 +46,22 @@ struct Api {
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
             return function != nullptr;
         };
-        const bool all =
-            get(DriverGetVersion, "cuDriverGetVersion") && get(GetErrorName, "cuGetErrorName") &&
-            get(DeviceGetCount, "cuDeviceGetCount") && get(DeviceGetName, "cuDeviceGetName") &&
-            get(DeviceGetPCIBusId, "cuDeviceGetPCIBusId") &&
-            get(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState") &&
-            get(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") &&
-            get(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2") && get(CtxGetCurrent, "cuCtxGetCurrent") &&
-            get(CtxGetDevice, "cuCtxGetDevice") && get(CtxPushCurrent, "cuCtxPushCurrent_v2") &&
-            get(CtxPopCurrent, "cuCtxPopCurrent_v2") && get(PointerGetAttributes, "cuPointerGetAttributes") &&
-            get(PointerGetAttribute, "cuPointerGetAttribute") && get(MemGetAddressRange, "cuMemGetAddressRange_v2") &&
-            get(StreamCreate, "cuStreamCreate") && get(StreamDestroy, "cuStreamDestroy_v2") &&
-            get(StreamWaitEvent, "cuStreamWaitEvent") && get(StreamSynchronize, "cuStreamSynchronize") &&
-            get(EventCreate, "cuEventCreate") && get(EventDestroy, "cuEventDestroy_v2") &&
-            get(EventRecord, "cuEventRecord") && get(EventQuery, "cuEventQuery") &&
-            get(EventSynchronize, "cuEventSynchronize") && get(MemcpyAsync, "cuMemcpyAsync") &&
-            get(Memcpy2DAsync, "cuMemcpy2DAsync_v2") && get(MemHostRegister, "cuMemHostRegister_v2") &&
-            get(MemHostUnregister, "cuMemHostUnregister") && get(MemAlloc, "cuMemAlloc_v2") &&
-            get(MemFree, "cuMemFree_v2");
-        get(DeviceCanAccessPeer, "cuDeviceCanAccessPeer");
         get(CtxGetId, "cuCtxGetId");
         get(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
         get(MemRetainAllocationHandle, "cuMemRetainAllocationHandle");
         get(MemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle");
         get(MemRelease, "cuMemRelease");
-        get(IpcGetMemHandle, "cuIpcGetMemHandle");
-        get(IpcOpenMemHandle, "cuIpcOpenMemHandle_v2");
-        get(IpcCloseMemHandle, "cuIpcCloseMemHandle");
         get(ModuleLoadData, "cuModuleLoadData");
         get(ModuleUnload, "cuModuleUnload");
         get(ModuleGetFunction, "cuModuleGetFunction");
         get(LaunchKernel, "cuLaunchKernel");
-        return all;
+        return get(GetErrorName, "cuGetErrorName") && get(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState") &&
+               get(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") &&
+               get(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2") && get(CtxGetCurrent, "cuCtxGetCurrent") &&
+               get(CtxGetDevice, "cuCtxGetDevice") && get(CtxPushCurrent, "cuCtxPushCurrent_v2") &&
+               get(CtxPopCurrent, "cuCtxPopCurrent_v2") && get(PointerGetAttributes, "cuPointerGetAttributes") &&
+               get(PointerGetAttribute, "cuPointerGetAttribute") && get(MemcpyAsync, "cuMemcpyAsync") &&
+               get(Memcpy2DAsync, "cuMemcpy2DAsync_v2");
     }
 };
 
@@ -108,27 +69,9 @@ Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address)
 
 class CudaDriver final : public Driver {
   public:
-    explicit CudaDriver(const Api& api) : api_(api) {}
+    CudaDriver(const Symbols& symbols, const Api& api) : Driver(symbols), api_(api) {}
 
     const char* name() const override { return "cuda"; }
-    int version() override {
-        int version = 0;
-        return api_.DriverGetVersion(&version) == success ? version : 0;
-    }
-    int devices() override {
-        int count = 0;
-        return api_.DeviceGetCount(&count) == success ? count : 0;
-    }
-    std::string device_name(int device) override {
-        char text[128] = "";
-        return api_.DeviceGetName(text, sizeof text, device) == success ? text : "";
-    }
-    std::array<char, 16> bus_id(int device) override {
-        std::array<char, 16> id{};
-        if (api_.DeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device) != success) id = {};
-        return id;
-    }
-
     Place place_of(const void* address) override {
         Context context = nullptr;
         unsigned type = 0;
@@ -178,74 +121,61 @@ class CudaDriver final : public Driver {
         return true;
     }
 
-    Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) override {
-        const Current current(*this, place);
-        Pointer base = 0;
-        std::size_t size = 0;
-        const Result result =
-            current.works() ? api_.MemGetAddressRange(&base, &size, pointer(address)) : current.result();
-        begin = reinterpret_cast<void*>(base);
-        bytes = static_cast<std::int64_t>(size);
-        return status(current, result);
+    bool has_kernel(runtime::Operator op, runtime::Element element) override {
+        return api_.ModuleLoadData && api_.ModuleGetFunction && api_.LaunchKernel && device::has_kernel(op, element);
     }
-
-    Status open_queue(const Place& place, Queue& queue) override {
-        const Current current(*this, place);
-        return status(current, [&] { return api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_default); });
-    }
-    Status open_queue_apart(const Place& place, Queue& queue) override {
-        const Current current(*this, place);
-        return status(current,
-                      [&] { return api_.StreamCreate(reinterpret_cast<Stream*>(&queue), stream_non_blocking); });
-    }
-    Status wait_in(const Place& place, Queue queue, Event event) override {
-        const Current current(*this, place);
-        return status(current,
-                      [&] { return api_.StreamWaitEvent(static_cast<Stream>(queue), static_cast<CuEvent>(event), 0); });
-    }
-    void close_queue(const Place& place, Queue queue) override {
-        const Current current(*this, place);
-        if (current.works()) api_.StreamDestroy(static_cast<Stream>(queue));
-    }
-    Status synchronize(const Place& place, Queue queue) override {
-        const Current current(*this, place);
-        return status(current, [&] { return api_.StreamSynchronize(static_cast<Stream>(queue)); });
-    }
-    Status open_event(const Place& place, Event& event) override {
-        const Current current(*this, place);
-        return status(current,
-                      [&] { return api_.EventCreate(reinterpret_cast<CuEvent*>(&event), event_disable_timing); });
-    }
-    void close_event(const Place& place, Event event) override {
-        const Current current(*this, place);
-        if (current.works()) api_.EventDestroy(static_cast<CuEvent>(event));
-    }
-    Status record(const Place& place, Event event, Queue queue) override {
-        const Current current(*this, place);
-        return status(current,
-                      [&] { return api_.EventRecord(static_cast<CuEvent>(event), static_cast<Stream>(queue)); });
-    }
-    Status query(const Place& place, Event event, bool& done) override {
-        const Current current(*this, place);
-        const Result result = current.works() ? api_.EventQuery(static_cast<CuEvent>(event)) : current.result();
-        done = result != not_ready;
-        return result == not_ready ? nullptr : status(current, result);
-    }
-    Status wait(const Place& place, Event event) override {
-        const Current current(*this, place);
-        return status(current, [&] { return api_.EventSynchronize(static_cast<CuEvent>(event)); });
-    }
-
-    Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes) override {
-        const Current current(*this, place);
-        return status(current, [&] {
-            return api_.MemcpyAsync(pointer(to), pointer(from), static_cast<std::size_t>(bytes),
-                                    static_cast<Stream>(queue));
+    Status combine(const Place& place, Queue queue, runtime::Operator op, runtime::Element element, const void* left,
+                   const void* right, void* target, std::int64_t count) override {
+        return status_at(place, [&] {
+            Function function = nullptr;
+            if (const Result result = find_kernel(place.context, op, element, function); result != success)
+                return result;
+            Pointer from_left = pointer(left), from_right = pointer(right), to = pointer(target);
+            unsigned long long elements = static_cast<unsigned long long>(count);
+            void* parameters[] = {&from_left, &from_right, &to, &elements};
+            constexpr unsigned threads = 256;
+            constexpr unsigned long long most_blocks = 1024;  // the kernels loop over what is left
+            const auto blocks = static_cast<unsigned>(std::min(most_blocks, (elements + threads - 1) / threads));
+            return api_.LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, static_cast<Stream>(queue), parameters,
+                                     nullptr);
         });
     }
-    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows,
-                     bool to_host) override {
-        const Current current(*this, place);
+    void release_kernels() override {
+        const std::lock_guard lock(kernels_mutex_);
+        for (const LoadedKernels& loaded : kernels_) {
+            Place place;
+            place.context = loaded.context;
+            if (api_.ModuleUnload) at(place, [&] { return api_.ModuleUnload(loaded.module); });
+        }
+        kernels_.clear();
+        const std::lock_guard primary(primary_mutex_);
+        for (const auto& [device, context] : primary_) api_.DevicePrimaryCtxRelease(device);
+        primary_.clear();
+    }
+
+  private:
+    Result enter(const Place& place, int& before) override {
+        if (!place.context) return invalid_context;
+        if (const Result result = api_.CtxPushCurrent(static_cast<Context>(place.context)); result != success)
+            return result;
+        // What a thread does here must not count among what another one captures in a graph.
+        before = capture_mode_relaxed;
+        if (api_.ThreadExchangeStreamCaptureMode) api_.ThreadExchangeStreamCaptureMode(&before);
+        return success;
+    }
+    void leave(const Place&, int before) override {
+        Context popped = nullptr;
+        if (api_.ThreadExchangeStreamCaptureMode) api_.ThreadExchangeStreamCaptureMode(&before);
+        api_.CtxPopCurrent(&popped);
+    }
+    const char* error_name(Result result) override {
+        const char* text = nullptr;
+        return api_.GetErrorName(result, &text) == success ? text : nullptr;
+    }
+    Result begin_copy(Queue queue, void* to, const void* from, std::size_t bytes) override {
+        return api_.MemcpyAsync(pointer(to), pointer(from), bytes, static_cast<Stream>(queue));
+    }
+    Result begin_rows(Queue queue, void* to, const void* from, const Rows& rows, bool to_host) override {
         Copy2d all{};
         all.src_type = to_host ? memory_device : memory_host;
         all.dst_type = to_host ? memory_host : memory_device;
@@ -257,152 +187,17 @@ class CudaDriver final : public Driver {
         all.src_pitch = all.dst_pitch = static_cast<std::size_t>(rows.stride);
         all.width = static_cast<std::size_t>(rows.width);
         all.height = static_cast<std::size_t>(rows.count);
-        return status(current, [&] { return api_.Memcpy2DAsync(&all, static_cast<Stream>(queue)); });
+        return api_.Memcpy2DAsync(&all, static_cast<Stream>(queue));
     }
-
-    Status pin(const Place& place, void* memory, std::int64_t bytes) override {
-        const Current current(*this, place);
-        return status(current, [&] {
-            return api_.MemHostRegister(memory, static_cast<std::size_t>(bytes), host_register_portable);
-        });
-    }
-    void unpin(const Place& place, void* memory) override {
-        const Current current(*this, place);
-        if (current.works()) api_.MemHostUnregister(memory);
-    }
-
-    Status allocate(const Place& place, std::int64_t bytes, void*& memory) override {
-        const Current current(*this, place);
-        Pointer begin = 0;
-        const Result result = current.works() ? api_.MemAlloc(&begin, static_cast<std::size_t>(bytes)) : success;
-        memory = reinterpret_cast<void*>(begin);
-        return status(current, result);
-    }
-    void release(const Place& place, void* memory) override {
-        const Current current(*this, place);
-        if (current.works()) api_.MemFree(pointer(memory));
-    }
-    Status within(const Place& place, const std::function<void()>& body) override {
-        const Current current(*this, place);
-        if (current.works()) body();
-        return status(current, success);
-    }
-
-    bool exports(const void* address) override {
+    bool may_export(const void* address) override {
         int capable = 0;
-        return api_.IpcGetMemHandle && api_.IpcOpenMemHandle && api_.IpcCloseMemHandle &&
-               api_.PointerGetAttribute(&capable, attribute_legacy_ipc, pointer(address)) == success && capable != 0;
-    }
-    Status export_memory(const Place& place, void* begin, Handle& handle) override {
-        if (!api_.IpcGetMemHandle) return "no IPC";
-        const Current current(*this, place);
-        IpcHandle raw{};
-        const Result result = current.works() ? api_.IpcGetMemHandle(&raw, pointer(begin)) : current.result();
-        std::memcpy(handle.bytes.data(), raw.reserved, sizeof raw.reserved);
-        handle.bus_id = bus_id(place.device);
-        return status(current, result);
-    }
-    Status open_memory(const Place& place, const Handle& handle, void*& begin) override {
-        if (!api_.IpcOpenMemHandle) return "no IPC";
-        const Current current(*this, place);
-        IpcHandle raw{};
-        std::memcpy(raw.reserved, handle.bytes.data(), sizeof raw.reserved);
-        Pointer base = 0;
-        const Result result =
-            current.works() ? api_.IpcOpenMemHandle(&base, raw, ipc_lazy_peer_access) : current.result();
-        begin = reinterpret_cast<void*>(base);
-        return status(current, result);
-    }
-    void close_memory(const Place& place, void* begin) override {
-        const Current current(*this, place);
-        if (current.works()) api_.IpcCloseMemHandle(pointer(begin));
-    }
-    bool accesses(int device, int other) override {
-        int can = 0;
-        return api_.DeviceCanAccessPeer && api_.DeviceCanAccessPeer(&can, device, other) == success && can != 0;
+        return api_.PointerGetAttribute(&capable, attribute_legacy_ipc, pointer(address)) == success && capable != 0;
     }
 
-    bool has_kernel(runtime::Operator op, runtime::Element element) override {
-        return api_.ModuleLoadData && api_.ModuleGetFunction && api_.LaunchKernel && device::has_kernel(op, element);
-    }
-    Status combine(const Place& place, Queue queue, runtime::Operator op, runtime::Element element, const void* left,
-                   const void* right, void* target, std::int64_t count) override {
-        const Current current(*this, place);
-        Function function = nullptr;
-        if (const Result result = find_kernel(place.context, op, element, function); result != success)
-            return status(current, result);
-        Pointer from_left = pointer(left), from_right = pointer(right), to = pointer(target);
-        unsigned long long elements = static_cast<unsigned long long>(count);
-        void* parameters[] = {&from_left, &from_right, &to, &elements};
-        constexpr unsigned threads = 256;
-        constexpr unsigned long long most_blocks = 1024;  // the kernels loop over what is left
-        const auto blocks = static_cast<unsigned>(std::min(most_blocks, (elements + threads - 1) / threads));
-        return status(current, [&] {
-            return api_.LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, static_cast<Stream>(queue), parameters,
-                                     nullptr);
-        });
-    }
-    void release_kernels() override {
-        const std::lock_guard lock(kernels_mutex_);
-        for (const LoadedKernels& loaded : kernels_) {
-            Place place;
-            place.context = loaded.context;
-            const Current current(*this, place);
-            if (current.works() && api_.ModuleUnload) api_.ModuleUnload(loaded.module);
-        }
-        kernels_.clear();
-        const std::lock_guard primary(primary_mutex_);
-        for (const auto& [device, context] : primary_) api_.DevicePrimaryCtxRelease(device);
-        primary_.clear();
-    }
-
-  private:
-    /// The context of a place is this thread's current one for its lifetime.
-    class Current {
-      public:
-        Current(const CudaDriver& driver, const Place& place)
-            : driver_(driver),
-              result_(place.context ? driver.api_.CtxPushCurrent(static_cast<Context>(place.context))
-                                    : invalid_context) {
-            // What a thread does here must not count among what another one captures in a graph.
-            if (works() && driver_.api_.ThreadExchangeStreamCaptureMode)
-                driver_.api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
-        }
-        Current(const Current&) = delete;
-        Current& operator=(const Current&) = delete;
-        ~Current() {
-            Context popped = nullptr;
-            if (!works()) return;
-            if (driver_.api_.ThreadExchangeStreamCaptureMode)
-                driver_.api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
-            driver_.api_.CtxPopCurrent(&popped);
-        }
-        bool works() const { return result_ == success; }
-        Result result() const { return result_; }
-
-      private:
-        const CudaDriver& driver_;
-        Result result_;
-        int capture_mode_ = capture_mode_relaxed;  ///< then the thread's own
-    };
     struct LoadedKernels {
         Context context;
         Module module;
     };
-
-    /// Nothing may be commanded in another context than the place's.
-    template <class Command>
-    Status status(const Current& current, const Command& command) const
-        requires(!std::is_integral_v<Command>)
-    {
-        return status(current, current.works() ? command() : current.result());
-    }
-    Status status(const Current& current, Result result) const {
-        if (!current.works()) result = current.result();
-        if (result == success) return nullptr;
-        const char* text = nullptr;
-        return api_.GetErrorName(result, &text) == success && text ? text : "an unknown error of CUDA";
-    }
 
     /// Memory of pools and of the virtual memory API may be reported as the host's although a device has it: that
     /// device, or -1.
@@ -473,9 +268,10 @@ class CudaDriver final : public Driver {
 }  // namespace
 
 Driver* make_cuda_driver(void* library) {
+    Symbols symbols{};
     Api api{};
     // Never destroyed: calls may come until the process ends.
-    return api.load(library) ? new CudaDriver(api) : nullptr;
+    return symbols.load(library, Symbols::Names::cuda) && api.load(library) ? new CudaDriver(symbols, api) : nullptr;
 }
 
 }  // namespace palmette::device

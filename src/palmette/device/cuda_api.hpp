@@ -1,5 +1,5 @@
 // The part of CUDA's driver API that is used, declared by hand: no CUDA is needed to build. A test compares the numbers
-// with cuda.h where that is there (tests/python/device/test_declarations.py).
+// with cuda.h (tests/python/device/test_cuda_header.py).
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,19 @@ using Module = struct ModuleOfCuda*;
 using Function = struct FunctionOfCuda*;
 using Allocation = unsigned long long;
 
-constexpr Result success = 0, invalid_value = 1, not_initialized = 3, invalid_context = 201, peer_enabled = 704,
-                 not_ready = 600, context_is_destroyed = 709;
+constexpr Result not_initialized = 3, invalid_context = 201;
 
 // Attributes of a pointer.
 constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_buffer_id = 7, attribute_is_managed = 8,
               attribute_device_ordinal = 9, attribute_legacy_ipc = 10, attribute_mempool = 17;
 constexpr unsigned memory_host = 1, memory_device = 2;
 
-constexpr unsigned stream_default = 0, stream_non_blocking = 1, event_disable_timing = 2, host_register_portable = 1,
-                   ipc_lazy_peer_access = 1;
 constexpr int location_device = 1;
 
 /// CUmemAllocationProp as far as the location; the rest is only room.
 struct AllocationProperties {
     int type, handle_types, location_type, location_id;
     unsigned char rest[128];
-};
-
-struct IpcHandle {
-    unsigned char reserved[64];
 };
 
 /// CUDA_MEMCPY2D.

@@ -62,6 +62,43 @@ struct Rows {
     std::int64_t stride = 0;  ///< from one row to the next, on both sides
 };
 
+/// The functions that CUDA's driver and HIP have alike, but for their names. Addresses on devices are pointers here;
+/// CUDA's are integers of the same size.
+struct Symbols {
+    using Result = int;
+    static constexpr Result success = 0, not_ready = 600;
+    static constexpr unsigned stream_default = 0, stream_non_blocking = 1, event_disable_timing = 2,
+                              register_portable = 1, lazy_peer_access = 1;
+
+    Result (*version)(int*);
+    Result (*device_count)(int*);
+    Result (*device_name)(char*, int, int);
+    Result (*bus_id)(char*, int, int);
+    Result (*range)(void**, std::size_t*, void*);
+    Result (*open_stream)(Queue*, unsigned);
+    Result (*close_stream)(Queue);
+    Result (*synchronize)(Queue);
+    Result (*wait_in_stream)(Queue, Event, unsigned);
+    Result (*open_event)(Event*, unsigned);
+    Result (*close_event)(Event);
+    Result (*record)(Event, Queue);
+    Result (*query)(Event);
+    Result (*wait)(Event);
+    Result (*pin)(void*, std::size_t, unsigned);
+    Result (*unpin)(void*);
+    Result (*allocate)(void**, std::size_t);
+    Result (*release)(void*);
+    // Null where the library lacks them.
+    Result (*accesses)(int*, int, int);
+    Result (*export_memory)(decltype(Handle::bytes)*, void*);
+    Result (*open_memory)(void**, decltype(Handle::bytes), unsigned);
+    Result (*close_memory)(void*);
+
+    enum class Names : std::uint8_t { cuda, hip };
+    /// False: it lacks one that is needed.
+    bool load(void* library, Names names);
+};
+
 /// All functions may be called by several threads at once. Statuses: null where it worked.
 class Driver {
   public:
@@ -69,75 +106,112 @@ class Driver {
 
     virtual const char* name() const = 0;  ///< cuda, hip
     /// As the driver counts: 12040 for CUDA 12.4; 0 where it can't tell.
-    virtual int version() = 0;
+    int version();
     /// Asks for all that is needed to know of `address` at once.
     virtual Place place_of(const void* address) = 0;
     /// Whether it was initialised: before, there is no memory of its devices. Cheap.
-    virtual bool has_begun() = 0;
+    virtual bool has_begun() { return true; }
     /// Where the calling thread's commands go; false: it has no context.
     virtual bool current_place(Place&) { return false; }
     /// The beginning and the length of the allocation that `address` lies in.
-    virtual Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes) = 0;
-    virtual std::string device_name(int device) = 0;
-    virtual std::array<char, 16> bus_id(int device) = 0;
-    virtual int devices() = 0;
+    Status range_of(const Place& place, const void* address, void*& begin, std::int64_t& bytes);
+    std::string device_name(int device);
+    std::array<char, 16> bus_id(int device);
+    int devices();
 
     /// Whether the context that a place was in still exists: the program may have ended it, and begun one like it.
-    virtual bool is_alive(const Place& place) = 0;
+    virtual bool is_alive(const Place&) { return true; }
 
     /// In-order queues where `place` is. They wait for what the program has begun on the default stream: its copies and
     /// fills there may go on after they have returned.
-    virtual Status open_queue(const Place& place, Queue& queue) = 0;
-    virtual void close_queue(const Place& place, Queue queue) = 0;
-    virtual Status synchronize(const Place& place, Queue queue) = 0;
-    virtual Status open_event(const Place& place, Event& event) = 0;
-    virtual void close_event(const Place& place, Event event) = 0;
-    virtual Status record(const Place& place, Event event, Queue queue) = 0;
+    Status open_queue(const Place& place, Queue& queue);
+    /// Another one, that orders nothing with the default stream, in either direction.
+    Status open_queue_apart(const Place& place, Queue& queue);
+    void close_queue(const Place& place, Queue queue);
+    Status synchronize(const Place& place, Queue queue);
+    Status open_event(const Place& place, Event& event);
+    void close_event(const Place& place, Event event);
+    Status record(const Place& place, Event event, Queue queue);
     /// Whether all commands before the event are done; does not wait.
-    virtual Status query(const Place& place, Event event, bool& done) = 0;
-    virtual Status wait(const Place& place, Event event) = 0;
-    /// Another queue, that orders nothing with the default stream, in either direction.
-    virtual Status open_queue_apart(const Place&, Queue&) { return "no such queue"; }
+    Status query(const Place& place, Event event, bool& done);
+    Status wait(const Place& place, Event event);
     /// What comes into the queue waits for the event.
-    virtual Status wait_in(const Place&, Queue, Event) { return "no such command"; }
+    Status wait_in(const Place& place, Queue queue, Event event);
 
     /// Begins a copy, whichever side is on a device. Neither may be touched until the queue has come past it.
-    virtual Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes) = 0;
+    Status copy(const Place& place, Queue queue, void* to, const void* from, std::int64_t bytes);
     /// Between device and host.
-    virtual Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows,
-                             bool to_host) = 0;
+    Status copy_rows(const Place& place, Queue queue, void* to, const void* from, const Rows& rows, bool to_host);
 
     /// Page-locks host memory, so that copies are asynchronous and fast.
-    virtual Status pin(const Place& place, void* memory, std::int64_t bytes) = 0;
-    virtual void unpin(const Place& place, void* memory) = 0;
+    Status pin(const Place& place, void* memory, std::int64_t bytes);
+    void unpin(const Place& place, void* memory);
 
     /// Memory where `place` is, of palmette's own.
-    virtual Status allocate(const Place& place, std::int64_t bytes, void*& memory) = 0;
-    virtual void release(const Place& place, void* memory) = 0;
+    Status allocate(const Place& place, std::int64_t bytes, void*& memory);
+    void release(const Place& place, void* memory);
 
     /// Calls `body` with the place's context current in this thread; not at all where that fails.
-    virtual Status within(const Place& place, const std::function<void()>& body) = 0;
+    Status within(const Place& place, const std::function<void()>& body);
 
     /// Whether the allocation that `address` lies in can be exported; costs a query.
-    virtual bool exports(const void* address) = 0;
+    bool exports(const void* address) {
+        return api_.export_memory && api_.open_memory && api_.close_memory && may_export(address);
+    }
     /// A handle by which other processes open the allocation that begins at `begin` (see range_of).
-    virtual Status export_memory(const Place& place, void* begin, Handle& handle) = 0;
+    Status export_memory(const Place& place, void* begin, Handle& handle);
     /// Maps another process's allocation for commands at `place`. Not possible in the process that exported it.
-    virtual Status open_memory(const Place& place, const Handle& handle, void*& begin) = 0;
-    virtual void close_memory(const Place& place, void* begin) = 0;
+    Status open_memory(const Place& place, const Handle& handle, void*& begin);
+    void close_memory(const Place& place, void* begin);
     /// Whether commands at `place` may reach memory of the device with that bus id.
     bool reaches(const Place& place, const std::array<char, 16>& bus_id);
     /// Whether a device reaches the memory of another one.
-    virtual bool accesses(int device, int other) = 0;
+    bool accesses(int device, int other);
 
     /// Begins target = left op right over `count` elements, all three reachable for the device at `place`. False where
     /// there is no such kernel: the host must do it.
-    virtual bool has_kernel(runtime::Operator op, runtime::Element element) = 0;
-    virtual Status combine(const Place& place, Queue queue, runtime::Operator op, runtime::Element element,
-                           const void* left, const void* right, void* target, std::int64_t count) = 0;
+    virtual bool has_kernel(runtime::Operator, runtime::Element) { return false; }
+    virtual Status combine(const Place&, Queue, runtime::Operator, runtime::Element, const void* /*left*/,
+                           const void* /*right*/, void* /*target*/, std::int64_t /*count*/) {
+        return "no kernel";
+    }
 
     /// Gives back what was loaded and retained.
-    virtual void release_kernels() = 0;
+    virtual void release_kernels() {}
+
+  protected:
+    using Result = Symbols::Result;
+    static constexpr Result success = Symbols::success;
+
+    explicit Driver(const Symbols& symbols) : api_(symbols) {}
+
+    /// Makes a place's context or device this thread's; `before` is for `leave`, after it has worked.
+    virtual Result enter(const Place& place, int& before) = 0;
+    virtual void leave(const Place& place, int before) = 0;
+    /// Null: unknown.
+    virtual const char* error_name(Result result) = 0;
+    virtual Result begin_copy(Queue queue, void* to, const void* from, std::size_t bytes) = 0;
+    virtual Result begin_rows(Queue queue, void* to, const void* from, const Rows& rows, bool to_host) = 0;
+    virtual bool may_export(const void*) { return true; }
+
+    /// Runs `command` at a place; nothing where that can't be entered.
+    template <class Command>
+    Result at(const Place& place, const Command& command) {
+        int before = 0;
+        Result result = enter(place, before);
+        if (result != success) return result;
+        result = command();
+        leave(place, before);
+        return result;
+    }
+    template <class Command>
+    Status status_at(const Place& place, const Command& command) {
+        return status(at(place, command));
+    }
+    Status status(Result result);
+
+  private:
+    Symbols api_;
 };
 
 /// Takes the drivers that lie in the process, and keeps them loaded: memory that they manage may be in use after the

@@ -43,12 +43,6 @@ void add(Driver* driver) {
 
 }  // namespace
 
-bool Driver::reaches(const Place& place, const std::array<char, 16>& bus_id) {
-    for (int other = 0; other < devices(); ++other)
-        if (this->bus_id(other) == bus_id) return other == place.device || accesses(place.device, other);
-    return false;
-}
-
 std::span<Driver* const> all_drivers() { return {found.drivers.data(), found.count.load(std::memory_order_acquire)}; }
 
 // No lock is held while libraries are opened: the loader's may be another thread's, which calls this in a library's
