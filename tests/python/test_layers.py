@@ -49,7 +49,7 @@ CPP_ROOMS = {
     ),
     "topology": (("",), ("mapping",)),
     "aggregate": (("",), ("client", "sharp", "kept"), ("daemon",)),
-    "model": (("",), ("bound",), ("estimate", "play", "flow")),
+    "model": (("",), ("bound", "graph"), ("estimate", "play", "flow")),
     "collectives": (
         ("",),
         ("trees",),

@@ -71,10 +71,14 @@ struct FlowResult {
 ///
 /// *Ranks.* A message occupies its sender for the level's overhead, then is transferred (in a rendezvous, once its
 /// receiver has posted the recv), takes the rest of the latency, and occupies its receiver for the overhead: without
-/// contention it takes latency + bytes / rate. Copies, reductions and pulls occupy their rank at the rates of its
-/// memory. A rank executes one step at a time, in the order in which they became ready.
+/// contention it takes latency + bytes / rate. Copies, reductions, pulls and the packing of blocks that aren't
+/// contiguous occupy their rank at the rates of its memory. A rank executes one step at a time, in the order in which
+/// they became ready.
 ///
-/// *Memory.* A pull takes the latency of its level, then its bytes at the rate of copies.
+/// *Memory.* A message within a node occupies its sender until its bytes are transferred, at the stream rate of the
+/// level at most, and its receiver for as long, along with the sender or later; a rendezvous keeps neither busy before
+/// both are there. Messages of one node share the highest LevelCosts::together_bytes_per_s like a link, which isn't
+/// among the result's. A pull takes the latency of its level, then its bytes at the rate of copies.
 ///
 /// *Large plans.* With a tolerance, rate changes below that share aren't propagated: up to that share of a link's
 /// capacity may stay unused, and the capacity that a completed message frees is reassigned when the next one starts, or

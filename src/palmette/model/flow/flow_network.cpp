@@ -79,7 +79,7 @@ void FlowNetwork::conclude(double now, FlowResult& out) {
     out.tolerance = tolerance_;
     out.bin_s = bins_.length();
     out.bins = std::min(bins_.bins(), static_cast<std::size_t>(now / bins_.length() * (1 - flow_same_time)) + 1);
-    for (LinkId link = 0; link < sharing_.link_count(); ++link) {
+    for (LinkId link = 0; link < routes_.places().size(); ++link) {
         const LinkPlace& place = routes_.places()[link];
         const double carried = bins_.total(link), could = sharing_.capacity(link) * now;
         out.links.push_back({place.level, place.group, place.outwards, sharing_.capacity(link), own_bytes_[link],

@@ -11,7 +11,8 @@ constexpr double least_share = 1e-3;
 
 }  // namespace
 
-FlowRoutes::FlowRoutes(const topology::Job& job, FairSharing& sharing) : job_(job), sharing_(sharing) {
+FlowRoutes::FlowRoutes(const topology::Job& job, FairSharing& sharing)
+    : job_(job), sharing_(sharing), node_level_(*job.find_level("node")) {
     for (std::size_t l = 0; l < job.levels().size(); ++l) {
         const topology::JobLevel& level = job.levels()[l];
         std::vector<LinkId> out(static_cast<std::size_t>(level.groups.count()), no_link);
@@ -37,9 +38,11 @@ FlowRoutes::FlowRoutes(const topology::Job& job, FairSharing& sharing) : job_(jo
         places_.push_back({level, group, true});
         places_.push_back({level, group, false});
     }
+    double memory = 0;
+    for (std::size_t l = 0; l <= job.levels().size(); ++l) memory = std::max(memory, costs(l).together_bytes_per_s);
+    for (std::int32_t node = 0; memory > 0 && node < job.nodes().groups.count(); ++node)
+        memories_.push_back(sharing.add_link(memory));
 }
-
-std::size_t FlowRoutes::parting(std::int32_t from, std::int32_t to) const { return job_.parting_level({from}, {to}); }
 
 std::uint64_t FlowRoutes::place(std::int32_t position) const {
     const std::int32_t service = position - job_.size();
@@ -57,22 +60,19 @@ LinkId FlowRoutes::leaving_aggregator(std::int32_t position) const {
     return position < job_.size() ? no_link : out_of_aggregator_[static_cast<std::size_t>(position - job_.size())];
 }
 
-const topology::LevelCosts& FlowRoutes::costs(std::int32_t from, std::int32_t to) const {
-    const std::size_t l = parting(from, to);
-    return l < job_.levels().size() ? job_.levels()[l].costs : job_.inside();
-}
-
 Route FlowRoutes::find(std::int32_t from, std::int32_t to, std::uint64_t kind, double cap) {
-    const std::size_t part = parting(from, to);
-    const topology::LevelCosts& costs = part < job_.levels().size() ? job_.levels()[part].costs : job_.inside();
+    const std::size_t part = job_.parting_level({from}, {to});
+    const double stream = costs(part).stream_bytes_per_s;
     Route out;
-    out.overhead_s = costs.overhead_s;
-    out.wire_s = std::max(0.0, costs.latency_s - 2 * costs.overhead_s);
-    out.cap = std::min(cap, costs.stream_bytes_per_s > 0 ? costs.stream_bytes_per_s : FairSharing::unlimited);
-    if (part >= innermost_ && from < job_.size() && to < job_.size()) return out;
-    // Groups of the innermost level with links, or the service positions, determine the whole route; both are below
-    // 2^31.
-    const auto [found, is_new] = bundles_.try_emplace(kind << 62 | place(from) << 31 | place(to), 0);
+    out.cap = std::min(cap, stream > 0 ? stream : FairSharing::unlimited);
+    const bool crosses = part < innermost_ || from >= job_.size() || to >= job_.size();
+    const bool is_copied = kind == 0 && !memories_.empty() && part > node_level_;
+    if (!crosses && !is_copied) return out;
+    // Groups of the innermost level with links, or the service positions, determine the whole route; without links
+    // node and level do. All are below 2^31.
+    const auto node = static_cast<std::uint64_t>(is_copied ? job_.nodes().groups.group_of(from) : 0);
+    const std::uint64_t key = crosses ? place(from) << 31 | place(to) : std::uint64_t{2} << 62 | node << 31 | part;
+    const auto [found, is_new] = bundles_.try_emplace(kind << 62 | key, 0);
     if (is_new) {
         std::vector<LinkId> links;
         const auto cross = [&](LinkId out_of, LinkId into) {
@@ -81,6 +81,7 @@ Route FlowRoutes::find(std::int32_t from, std::int32_t to, std::uint64_t kind, d
         };
         for (std::size_t l = part; l < innermost_; ++l) cross(leaving(l, from), leaving(l, to));
         cross(leaving_aggregator(from), leaving_aggregator(to));
+        if (is_copied) links.push_back(memories_[node]);
         if (links.empty()) {
             bundles_.erase(found);
             return out;

@@ -1,4 +1,4 @@
-// Routes of messages on a job's tree: the links they cross, and latency and overhead.
+// Routes of messages on a job's tree: the links they cross.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct LinkPlace {
 struct Route {
     bool shares = false;  ///< crosses links, so that `bundle` has its rate
     BundleId bundle = 0;
-    double cap = 0;         ///< rate limit of the flow, where it crosses no link
-    double wire_s = 0;      ///< latency without the overheads of both ends
-    double overhead_s = 0;  ///< of each end
+    double cap = 0;  ///< rate limit of the flow, where it crosses no link
 };
 
-/// Every edge of known capacity is two links, one per direction. Bundles are created lazily, with their first message.
+/// Every edge of known capacity is two links, one per direction; behind all others the memory of each node is one,
+/// which the copies of its messages share, where their rate together is known. Bundles are created lazily, with their
+/// first message.
 class FlowRoutes {
   public:
     /// Edge capacities are reduced by the load of other traffic (JobLevel::load). Both must outlive this.
@@ -35,14 +35,16 @@ class FlowRoutes {
     /// Route of background traffic: in bundles of its own, limited to `cap` per flow.
     Route background(std::int32_t from, std::int32_t to, double cap) { return find(from, to, 1, cap); }
 
-    /// Costs between two positions.
-    const topology::LevelCosts& costs(std::int32_t from, std::int32_t to) const;
+    /// Costs of messages that part at a level, or nowhere.
+    const topology::LevelCosts& costs(std::size_t level) const {
+        return level < job_.levels().size() ? job_.levels()[level].costs : job_.inside();
+    }
+    /// Of all links but memories.
     const std::vector<LinkPlace>& places() const { return places_; }
     const std::vector<LinkId>& links_of(BundleId bundle) const { return links_of_[bundle]; }
 
   private:
     Route find(std::int32_t from, std::int32_t to, std::uint64_t kind, double cap);
-    std::size_t parting(std::int32_t from, std::int32_t to) const;
     /// What determines the route of a position.
     std::uint64_t place(std::int32_t position) const;
     /// The link out of a position's group, or of the service position itself; the one in is next.
@@ -55,6 +57,8 @@ class FlowRoutes {
     std::vector<std::vector<LinkId>>
         out_;  ///< by level and group: the link out, the one in is next; none where the capacity is unknown
     std::vector<LinkId> out_of_aggregator_;
+    std::vector<LinkId> memories_;  ///< by node; empty where their rate is unknown
+    std::size_t node_level_;
     std::size_t innermost_ = 0;  ///< levels with links, counted from outside up to the last that has any
     std::unordered_map<std::uint64_t, BundleId> bundles_;
     std::vector<std::vector<LinkId>> links_of_;

@@ -7,15 +7,13 @@ namespace palmette::model {
 
 using plan::StepKind;
 
-double busy_seconds(const FlowSteps::Step& step, const topology::MemoryCosts& memory,
-                    const topology::LevelCosts* costs) {
-    const auto bytes = static_cast<double>(step.bytes);
-    const auto at = [&](double rate) { return rate > 0 ? bytes / rate : 0; };
-    const auto or_stream = [&](double rate) { return rate > 0 ? rate : costs->stream_bytes_per_s; };
+double busy_seconds(const GraphStep& step, const topology::MemoryCosts& memory, const topology::LevelCosts& costs) {
+    const auto at = [&](double rate) { return rate > 0 ? step.bytes / rate : 0; };
+    const auto or_stream = [&](double rate) { return rate > 0 ? rate : costs.stream_bytes_per_s; };
     switch (step.kind) {
         case StepKind::send:
         case StepKind::recv:
-            return costs->overhead_s;
+            return costs.overhead_s + (step.staged ? at(memory.copy_bytes_per_s) : 0);
         case StepKind::copy:
         case StepKind::expose:
             return at(memory.copy_bytes_per_s);
@@ -29,13 +27,13 @@ double busy_seconds(const FlowSteps::Step& step, const topology::MemoryCosts& me
     return 0;
 }
 
-void FlowWork::add(std::int32_t rank, double now, Id id) {
+void FlowWork::add(std::uint32_t rank, double now, Id id) {
     auto& waiting = of(rank).waiting;
     waiting.emplace_back(now, id);
     std::push_heap(waiting.begin(), waiting.end(), std::greater<>());
 }
 
-std::optional<FlowSteps::Id> FlowWork::take(std::int32_t rank) {
+std::optional<FlowWork::Id> FlowWork::take(std::uint32_t rank) {
     Rank& at = of(rank);
     if (at.busy || at.waiting.empty()) return std::nullopt;
     std::pop_heap(at.waiting.begin(), at.waiting.end(), std::greater<>());
@@ -44,7 +42,7 @@ std::optional<FlowSteps::Id> FlowWork::take(std::int32_t rank) {
     return id;
 }
 
-void FlowWork::begin(std::int32_t rank, double seconds) {
+void FlowWork::begin(std::uint32_t rank, double seconds) {
     of(rank).busy = true;
     of(rank).busy_s += seconds;
 }

@@ -8,7 +8,7 @@
 namespace palmette::model {
 namespace {
 
-Prediction simulate(const topology::Job& job, const Costs& costs, Sharing sharing, SimulatedSteps& steps) {
+Prediction simulate(const topology::Job& job, const Costs& costs, Sharing sharing, StepGraph& steps) {
     steps.match();
     Simulator simulator(job, costs, sharing, steps);
     simulator.run();
@@ -19,7 +19,7 @@ Prediction simulate(const topology::Job& job, const Costs& costs, Sharing sharin
 
 Prediction predict(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                    const Costs& costs, Sharing sharing) {
-    SimulatedSteps steps(job, plan.request, block_bytes);
+    StepGraph steps(job, plan.request, block_bytes);
     for (const plan::Program& program : plan.programs) steps.add(program);
     return simulate(job, costs, sharing, steps);
 }
@@ -27,7 +27,7 @@ Prediction predict(const plan::Plan& plan, const topology::Job& job, const std::
 Prediction predict(const topology::Job& job, const plan::Request& request, const collectives::Spec& spec,
                    const Costs& costs, Sharing sharing) {
     const std::vector<std::int64_t> block_bytes{request.block_bytes < 0 ? 0 : request.block_bytes};
-    SimulatedSteps steps(job, request, block_bytes);
+    StepGraph steps(job, request, block_bytes);
     const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
     for (std::int32_t r = 0; r < programs; ++r) steps.add(collectives::make_program(job, {r}, request, spec));
     return simulate(job, costs, sharing, steps);
@@ -36,7 +36,7 @@ Prediction predict(const topology::Job& job, const plan::Request& request, const
 std::optional<double> predict_within(const PlayLimits& limits, const topology::Job& job, const plan::Request& request,
                                      const collectives::Spec& spec, const Costs& costs) {
     const std::vector<std::int64_t> block_bytes{request.block_bytes < 0 ? 0 : request.block_bytes};
-    SimulatedSteps steps(job, request, block_bytes);
+    StepGraph steps(job, request, block_bytes);
     const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
     if (static_cast<std::size_t>(programs) > limits.steps) return std::nullopt;  // each has a step, or more
     std::size_t regions = 0;

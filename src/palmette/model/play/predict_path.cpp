@@ -9,7 +9,7 @@ using plan::StepKind;
 
 class CriticalPath {
   public:
-    CriticalPath(const topology::Job& job, const Costs& costs, const SimulatedSteps& plan, const Simulator& simulator)
+    CriticalPath(const topology::Job& job, const Costs& costs, const StepGraph& plan, const Simulator& simulator)
         : costs_(costs), plan_(plan), simulator_(simulator), times_(simulator.times()) {
         for (std::size_t l = 0; l < costs.levels.size(); ++l) {
             const bool inside = l == job.levels().size();
@@ -49,7 +49,7 @@ class CriticalPath {
     /// Attributes the CPU time of a rank for a message: overhead and, intra-node, the transfer; packing counts as
     /// copying.
     void attribute_work(std::uint32_t step) {
-        const SimulatedStep& simulated = plan_.steps[step];
+        const GraphStep& simulated = plan_.steps[step];
         const double packing = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
         const MessageCosts& costs = costs_.levels[simulated.level];
         const double overhead =
@@ -66,10 +66,10 @@ class CriticalPath {
     }
 
     std::uint32_t pass_send(std::uint32_t send) {
-        const SimulatedStep& simulated = plan_.steps[send];
+        const GraphStep& simulated = plan_.steps[send];
         if (now_ > times_.mark[send]) {
             attribute(times_.mark[send], level_of(send).transfer_s, send);
-            if (!simulator_.in_node(simulated) && simulated.bytes > static_cast<double>(costs_.eager_bytes))
+            if (!simulated.in_node && simulated.bytes > static_cast<double>(costs_.eager_bytes))
                 attribute(times_.mark[send] - 2 * costs_.levels[simulated.level].latency_s.value,
                           level_of(send).latency_s, send);
         }
@@ -78,7 +78,7 @@ class CriticalPath {
     }
 
     std::uint32_t pass(std::uint32_t step) {
-        const SimulatedStep& simulated = plan_.steps[step];
+        const GraphStep& simulated = plan_.steps[step];
         const std::uint32_t cause = times_.cause[step];
         switch (simulated.kind) {
             case StepKind::send:
@@ -86,8 +86,8 @@ class CriticalPath {
             case StepKind::recv:
                 attribute_work(step);
                 if (cause == no_step || cause != simulated.partner) return cause;
-                attribute(simulator_.in_node(simulated) && !simulator_.is_buffered(simulated) ? times_.mark[cause]
-                                                                                              : times_.through[cause],
+                attribute(simulated.in_node && !simulator_.is_buffered(simulated) ? times_.mark[cause]
+                                                                                  : times_.through[cause],
                           level_of(step).latency_s, step);
                 return pass_send(cause);
             case StepKind::copy:
@@ -110,7 +110,7 @@ class CriticalPath {
     }
 
     const Costs& costs_;
-    const SimulatedSteps& plan_;
+    const StepGraph& plan_;
     const Simulator& simulator_;
     const Timeline& times_;
     Prediction out_;
@@ -119,7 +119,7 @@ class CriticalPath {
 
 }  // namespace
 
-Prediction critical_path(const topology::Job& job, const Costs& costs, const SimulatedSteps& plan,
+Prediction critical_path(const topology::Job& job, const Costs& costs, const StepGraph& plan,
                          const Simulator& simulator) {
     return CriticalPath(job, costs, plan, simulator).walk();
 }

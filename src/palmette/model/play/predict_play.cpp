@@ -10,11 +10,10 @@ namespace palmette::model {
 
 using plan::StepKind;
 
-Simulator::Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, SimulatedSteps& steps)
+Simulator::Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, StepGraph& steps)
     : job_(job),
       costs_(costs),
       sharing_(sharing),
-      node_level_(*job.find_level("node")),
       plan_(steps),
       steps_(steps.steps),
       links_(job, costs),
@@ -77,13 +76,13 @@ bool Simulator::run_within(double seconds, std::uint64_t events) {
 
 void Simulator::complete(std::uint32_t step, double at) {
     times_.done[step] = at;
-    for (const std::uint32_t* w = plan_.waiters_begin(step); w != plan_.waiters_end(step); ++w) {
+    for (const std::uint32_t waiter : plan_.waiters(step)) {
         // Until a step starts, `begun` is its earliest start.
-        if (times_.cause[*w] == no_step || at >= times_.begun[*w]) {
-            times_.begun[*w] = at;
-            times_.cause[*w] = step;
+        if (times_.cause[waiter] == no_step || at >= times_.begun[waiter]) {
+            times_.begun[waiter] = at;
+            times_.cause[waiter] = step;
         }
-        if (--steps_[*w].missing == 0) push(times_.begun[*w], What::ready, *w);
+        if (--steps_[waiter].missing == 0) push(times_.begun[waiter], What::ready, waiter);
     }
 }
 
@@ -102,7 +101,7 @@ double Simulator::work(std::uint32_t step, double now, double seconds) {
 }
 
 void Simulator::ready(std::uint32_t step, double now) {
-    const SimulatedStep& simulated = steps_[step];
+    const GraphStep& simulated = steps_[step];
     switch (simulated.kind) {
         case StepKind::copy:
             complete(step, work(step, now, simulated.bytes / costs_.copy_bytes_per_s.value));
@@ -146,11 +145,11 @@ void Simulator::ready(std::uint32_t step, double now) {
 }
 
 void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) {
-    const SimulatedStep& simulated = steps_[send];
+    const GraphStep& simulated = steps_[send];
     const MessageCosts& costs = costs_of(simulated);
     const double packed_s = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
     times_.cause[send] = cause;
-    if (in_node(simulated)) {
+    if (simulated.in_node) {
         const double copied_s = simulated.bytes / costs.stream_bytes_per_s.value;
         const double end = work(send, now, costs.overhead_of_sender_s() + packed_s + copied_s);
         times_.mark[send] = end - copied_s;
@@ -171,9 +170,9 @@ void Simulator::start_send(std::uint32_t send, double now, std::uint32_t cause) 
 }
 
 void Simulator::copying(std::uint32_t send, double now) {
-    const SimulatedStep& simulated = steps_[send];
+    const GraphStep& simulated = steps_[send];
     if (links_.memory_is_limited() && simulated.bytes > 0) {
-        const std::int32_t node = job_.levels()[node_level_].groups.group_of(position_of_[simulated.rank]);
+        const std::int32_t node = job_.nodes().groups.group_of(position_of_[simulated.rank]);
         const std::uint32_t link = links_.memory_of(node), flow = new_flow({send, 1});
         const double next = links_[link].enter(now, simulated.bytes, flow);
         push(next, What::link, link, links_[link].version());
@@ -184,12 +183,12 @@ void Simulator::copying(std::uint32_t send, double now) {
 }
 
 void Simulator::receive(std::uint32_t recv, double now) {
-    const SimulatedStep& simulated = steps_[recv];
+    const GraphStep& simulated = steps_[recv];
     const std::uint32_t send = simulated.partner;
     const MessageCosts& costs = costs_of(simulated);
     if (times_.through[recv] >= times_.mark[recv]) times_.cause[recv] = send;
     const double unpacked_s = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
-    if (!in_node(simulated)) {
+    if (!simulated.in_node) {
         complete(recv,
                  work(recv, now,
                       costs.overhead_of_receiver_s() + unpacked_s + costs_.buffered_by_receiver_s(simulated.bytes)));
@@ -218,7 +217,7 @@ void Simulator::available(std::uint32_t expose, double at) {
 }
 
 void Simulator::pull(std::uint32_t step, double now) {
-    const SimulatedStep& simulated = steps_[step];
+    const GraphStep& simulated = steps_[step];
     const std::uint32_t expose = simulated.partner;
     // A waiting reader sees the exposed data after the latency; a late one may still have to wait for part of it.
     const double visible_s = times_.mark[expose] + costs_of(simulated).latency_s.value;
@@ -228,7 +227,7 @@ void Simulator::pull(std::uint32_t step, double now) {
     // Reading another rank's flag misses the cache.
     const double end = work(step, std::max(now, visible_s), assumed::cache_miss_s + simulated.bytes / rate);
     complete(step, end);
-    SimulatedStep& exposed = steps_[expose];
+    GraphStep& exposed = steps_[expose];
     if (--exposed.pair > 0 || exposed.copied) return;
     // The last pull to start approximates the last one to complete: all read the same bytes.
     exposed.partner = step;
@@ -245,7 +244,7 @@ void Simulator::set_off(std::uint32_t send, double now) {
         transfer(send, now);
 }
 
-double Simulator::uncontended_s(const SimulatedStep& send) const {
+double Simulator::uncontended_s(const GraphStep& send) const {
     double least = costs_of(send).stream_bytes_per_s.value;
     for (const std::uint32_t link : route_) {
         const double capacity = links_[link].bytes_per_s();
@@ -255,7 +254,7 @@ double Simulator::uncontended_s(const SimulatedStep& send) const {
 }
 
 void Simulator::transfer(std::uint32_t send, double now) {
-    const SimulatedStep& simulated = steps_[send];
+    const GraphStep& simulated = steps_[send];
     route_.clear();
     links_.route(position_of_[simulated.rank], position_of_[steps_[simulated.partner].rank], simulated.level, route_);
     LevelTraffic& traffic = traffic_[simulated.level];
@@ -302,7 +301,7 @@ void Simulator::complete_link(std::uint32_t link, std::uint32_t version, double 
         if (--flows_[flow].open > 0) continue;
         free_flows_.push_back(flow);
         const std::uint32_t send = flows_[flow].send;
-        if (in_node(steps_[send])) {
+        if (steps_[send].in_node) {
             traffic_[steps_[send].level].taken_s += std::max(0.0, now - times_.through[send]);
             times_.through[send] = std::max(now, times_.through[send]);
             push(times_.through[send] + costs_of(steps_[send]).wire_s(), What::arrive, send);
@@ -313,7 +312,7 @@ void Simulator::complete_link(std::uint32_t link, std::uint32_t version, double 
 }
 
 void Simulator::left_last_edge(std::uint32_t send, double now) {
-    const SimulatedStep& simulated = steps_[send];
+    const GraphStep& simulated = steps_[send];
     times_.through[send] = now;
     traffic_[simulated.level].taken_s += now;
     if (is_long(simulated)) complete(send, now);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "palmette/model/graph/step_graph.hpp"
 #include "palmette/model/play/predict_links.hpp"
-#include "palmette/model/play/predict_steps.hpp"
 
 namespace palmette::model {
 
@@ -31,7 +31,7 @@ struct LevelTraffic {
 /// One simulation. Runs once.
 class Simulator {
   public:
-    Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, SimulatedSteps& steps);
+    Simulator(const topology::Job& job, const Costs& costs, Sharing sharing, StepGraph& steps);
     /// Throws base::Error where some step never starts.
     void run();
     /// Runs until the simulated time or the number of events exceeds its limit; false where one did. Throws as run().
@@ -39,10 +39,9 @@ class Simulator {
 
     const Timeline& times() const { return times_; }
     const std::vector<LevelTraffic>& traffic() const { return traffic_; }
-    bool in_node(const SimulatedStep& step) const { return step.level > node_level_; }
     /// Intra-node: the receiver copies after the sender, out of a buffer, instead of concurrently.
-    bool is_buffered(const SimulatedStep& step) const {
-        return in_node(step) && topology::eager_copy_s(step.bytes, costs_.eager_copy_bytes_per_s) > 0;
+    bool is_buffered(const GraphStep& step) const {
+        return step.in_node && topology::eager_copy_s(step.bytes, costs_.eager_copy_bytes_per_s) > 0;
     }
 
   private:
@@ -76,17 +75,16 @@ class Simulator {
     /// The rank executes a step once it is free; returns the completion time.
     double work(std::uint32_t step, double now, double seconds);
     void complete(std::uint32_t step, double at);
-    double uncontended_s(const SimulatedStep& send) const;
+    double uncontended_s(const GraphStep& send) const;
 
-    const MessageCosts& costs_of(const SimulatedStep& step) const { return costs_.levels[step.level]; }
-    bool is_long(const SimulatedStep& step) const { return step.bytes > static_cast<double>(costs_.eager_bytes); }
+    const MessageCosts& costs_of(const GraphStep& step) const { return costs_.levels[step.level]; }
+    bool is_long(const GraphStep& step) const { return step.bytes > static_cast<double>(costs_.eager_bytes); }
 
     const topology::Job& job_;
     const Costs& costs_;
     Sharing sharing_;
-    std::size_t node_level_;
-    SimulatedSteps& plan_;
-    std::vector<SimulatedStep>& steps_;
+    StepGraph& plan_;
+    std::vector<GraphStep>& steps_;
     Links links_;
     Timeline times_;
     std::vector<LevelTraffic> traffic_;

@@ -1,4 +1,4 @@
-#include "palmette/model/play/predict_steps.hpp"
+#include "palmette/model/graph/step_graph.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -11,17 +11,17 @@ using plan::Program;
 using plan::Step;
 using plan::StepKind;
 
-SimulatedSteps::SimulatedSteps(const topology::Job& job, const plan::Request& request,
-                               const std::vector<std::int64_t>& block_bytes)
-    : job_(job), request_(request), block_bytes_(block_bytes) {}
+StepGraph::StepGraph(const topology::Job& job, const plan::Request& request,
+                     const std::vector<std::int64_t>& block_bytes)
+    : job_(job), request_(request), block_bytes_(block_bytes), node_level_(*job.find_level("node")) {}
 
-std::uint16_t SimulatedSteps::stage_named(const std::string& name) {
+std::uint16_t StepGraph::stage_named(const std::string& name) {
     const auto at = std::find(stages.begin(), stages.end(), name);
     if (at == stages.end()) stages.push_back(name);
     return static_cast<std::uint16_t>(std::find(stages.begin(), stages.end(), name) - stages.begin());
 }
 
-bool SimulatedSteps::is_staged(const Program& program, const Step& step) const {
+bool StepGraph::is_staged(const Program& program, const Step& step) const {
     if (step.region_count != 1 || step.slice.of > 1) return step.region_count > 1;
     const plan::Region& region = program.regions_of(step)[0];
     if (region.blocks.count == 1 || plan::is_scratch(region.buffer)) return false;
@@ -35,16 +35,17 @@ bool SimulatedSteps::is_staged(const Program& program, const Step& step) const {
            last - first;
 }
 
-void SimulatedSteps::add(const Program& program) {
+void StepGraph::add(const Program& program) {
     const plan::BlockLengths lengths(request_, job_, program.cut, block_bytes_);
     const auto first = static_cast<std::uint32_t>(steps.size());
     const auto self = program.rank.value;
     const auto positions = job_.size() + static_cast<std::int32_t>(job_.aggregators().size());
+    if (steps.size() + program.steps.size() >= no_step) base::fail("a plan of 2^32 steps is too large to simulate");
     std::vector<std::uint16_t> stage_of;
     for (const std::string& name : program.stages) stage_of.push_back(stage_named(name));
     for (const Step& step : program.steps) {
         const auto index = static_cast<std::uint32_t>(steps.size());
-        SimulatedStep simulated;
+        GraphStep simulated;
         const bool writes = plan::combines(step.kind);
         const auto regions = step.kind == StepKind::copy ? program.sources_of(step)
                              : writes                    ? program.targets_of(step)
@@ -60,8 +61,10 @@ void SimulatedSteps::add(const Program& program) {
                 base::fail("rank ", self, ", step ", index - first, ": peer ", step.peer, " is not a rank of the job");
             simulated.level = static_cast<std::uint8_t>(
                 job_.parting_level(job_.position_of(program.rank), job_.position_of(step.peer)));
+            simulated.in_node = simulated.level > node_level_;
         }
         if (step.kind == StepKind::send) {
+            ++messages, bytes += static_cast<std::int64_t>(simulated.bytes);
             simulated.staged = is_staged(program, step);
             sends_.push_back({self, step.peer.value, step.tag, index});
         } else if (step.kind == StepKind::recv) {
@@ -78,7 +81,7 @@ void SimulatedSteps::add(const Program& program) {
     link_waiters(program, first);
 }
 
-void SimulatedSteps::link_waiters(const Program& program, std::uint32_t first) {
+void StepGraph::link_waiters(const Program& program, std::uint32_t first) {
     const std::size_t count = program.steps.size();
     std::vector<std::uint32_t> end(count + 1, 0);
     for (const Step& step : program.steps)
@@ -93,9 +96,11 @@ void SimulatedSteps::link_waiters(const Program& program, std::uint32_t first) {
             waiters_[base + end[wait]++] = first + static_cast<std::uint32_t>(s);
 }
 
-void SimulatedSteps::match() {
+void StepGraph::match() {
     const auto key = [](const End& end) { return std::tuple(end.from, end.to, end.tag); };
-    const auto before = [&](const End& a, const End& b) { return key(a) < key(b); };
+    const auto before = [&](const End& a, const End& b) {
+        return std::tuple(key(a), a.step) < std::tuple(key(b), b.step);
+    };
     for (auto* ends : {&sends_, &recvs_, &exposes_, &pulls_}) std::sort(ends->begin(), ends->end(), before);
     const auto alone = [&](const End& end) {
         base::fail("rank ", steps[end.step].rank, ": a ", plan::name_of(steps[end.step].kind), ", tag ", end.tag,
@@ -110,11 +115,13 @@ void SimulatedSteps::match() {
         steps[sends_[i].step].partner = recvs_[i].step;
         steps[recvs_[i].step].partner = sends_[i].step;
     }
-    for (const End& pull : pulls_) {
-        const auto expose = std::lower_bound(exposes_.begin(), exposes_.end(), pull, before);
-        if (expose == exposes_.end() || key(*expose) != key(pull)) alone(pull);
-        steps[pull.step].partner = expose->step;
+    auto pull = pulls_.cbegin();
+    for (const End& expose : exposes_) {
+        const auto first = pull;
+        for (; pull != pulls_.cend() && key(*pull) == key(expose); ++pull) steps[pull->step].partner = expose.step;
+        if (pull - first != steps[expose.step].pair) alone(expose);
     }
+    if (pull != pulls_.cend()) alone(*pull);
     for (auto* ends : {&sends_, &recvs_, &exposes_, &pulls_}) std::vector<End>().swap(*ends);
 }
 
