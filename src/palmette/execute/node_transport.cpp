@@ -122,7 +122,8 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
         executor.memory().copy(at, executor.address(pieces[i]), pieces[i].bytes);
         at += pieces[i].bytes;
     }
-    executor.memory().await_begun();
+    if (executor.memory().has_begun()) [[unlikely]]
+        executor.memory().await_begun();
     shared.expose_slot(tag, slot, step.bytes);
 }
 
@@ -163,21 +164,25 @@ const char* NodeTransport::reach(Executor& executor, const BoundStep& step, cons
     return device->reach(exported, exposure.bytes, device->place());
 }
 
+void NodeTransport::begin(Memory& memory, std::uint32_t pull) { begun_.push_back({pull, memory.mark()}); }
+
+/// False: not that one. Else `done` tells whether its copies are.
+bool NodeTransport::has_begun(Memory& memory, std::uint32_t pull, bool& done) {
+    const auto begun = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.step == pull; });
+    if (begun == begun_.end()) return false;
+    memory.look();
+    done = memory.is_done(begun->mark);
+    if (done) begun_.erase(begun);
+    return true;
+}
+
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     SharedNode& shared = *executor.environment().shared;
     DeviceMemory* const device = executor.memory().device();
-    if (device) [[unlikely]] {
-        const auto begun =
-            std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.step == index; });
-        if (begun != begun_.end()) {
-            device->look();
-            if (!device->is_done(begun->mark)) return 0;
-            begun_.erase(begun);
-            shared.release(step.peer, static_cast<unsigned>(step.tag));
-            done = true;
-            return 0;
-        }
+    if (!begun_.empty() && has_begun(executor.memory(), index, done)) [[unlikely]] {
+        if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
+        return 0;
     }
     const Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
     if (!exposure) return 0;
@@ -215,7 +220,7 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     }
     if (done && executor.memory().has_begun()) [[unlikely]] {
         done = false;
-        begun_.push_back({index, executor.memory().mark()});
+        begin(executor.memory(), index);
     }
     if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
     return error;

@@ -85,6 +85,8 @@ class NodeTransport : public Transport {
     bool expose_on_device(Executor& executor, const BoundStep& step, const char* data);
     const char* reach(Executor& executor, const BoundStep& step, const Exposure& exposure);
     int pull(Executor& executor, std::uint32_t index, bool& done);
+    [[gnu::cold, gnu::noinline]] void begin(Memory& memory, std::uint32_t pull);
+    [[gnu::cold, gnu::noinline]] bool has_begun(Memory& memory, std::uint32_t pull, bool& done);
     int fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done);
     int read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
                   bool& there);

@@ -105,6 +105,8 @@ int Work::close() {
     }
 }
 
+int Work::run_on_devices(MpiExecutor& executor) { return AroundDevices(*plan->way, *device_).run(*this, executor); }
+
 int Work::hold() {
     send.detach();
     recv.detach_and_discard();
@@ -122,8 +124,7 @@ int Work::run() {
         }
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
-        Way& way = *plan->way;
-        const int error = device_ ? AroundDevices(way, *device_).run(*this, executor) : way.run(*this, executor);
+        const int error = device_ ? run_on_devices(executor) : plan->way->run(*this, executor);
         if (scratch_.size() > most_kept) [[unlikely]]
             scratch_ = {};
         if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]

@@ -120,6 +120,8 @@ class Work {
     bool is_packed() const { return piecewise_ || send.is_staged() || recv.is_staged(); }
 
   private:
+    [[gnu::cold, gnu::noinline]] int run_on_devices(MpiExecutor& executor);
+
     Bases bases_;
     std::vector<char*> named_;
     OperationMemory memory_;
