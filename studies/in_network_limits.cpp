@@ -77,7 +77,7 @@ class Site {
         std::uint32_t number = 0;
         for (std::size_t member = 0; member < group.size(); ++member)
             group[member]->post(
-                Operation::allreduce(palmette::runtime::Operator::sum, palmette::runtime::Element::float64,
+                Operation::allreduce(palmette::kernels::Operator::sum, palmette::kernels::Element::float64,
                                      input.data(), output[member].data(), input.size()),
                 number);
         for (bool idle = false; !idle;) {

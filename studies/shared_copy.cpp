@@ -41,7 +41,7 @@ void pin(int core) {
 /// One of the two processes.
 class Transfer {
   public:
-    Transfer(std::unique_ptr<SharedNode> node, int cores)
+    Transfer(std::unique_ptr<node::SharedNode> node, int cores)
         : node_(std::move(node)), spin_wait_(2, cores), buffer_(largest, 'x') {}
 
     /// Median time of a transfer in microseconds, on the sender.
@@ -100,27 +100,27 @@ class Transfer {
         spin_wait_.reset();
         while (!node_->begin(ring_bytes)) spin_wait_.pause();
     }
-    const Exposure& wait_for(int member, unsigned tag) {
+    const node::Exposure& wait_for(int member, unsigned tag) {
         spin_wait_.reset();
-        const Exposure* exposure = nullptr;
+        const node::Exposure* exposure = nullptr;
         while (!(exposure = node_->find_exposure(member, tag))) spin_wait_.pause();
         return *exposure;
     }
     void receive(std::int64_t at) {
-        const Exposure& exposure = wait_for(0, 0);
+        const node::Exposure& exposure = wait_for(0, 0);
         if (const int error = node_->read(0, exposure, 0, buffer_.data() + at, exposure.bytes); error != 0)
             std::fprintf(stderr, "shared_copy: reading the sender's memory: %s\n", std::strerror(error));
     }
 
-    std::unique_ptr<SharedNode> node_;
-    SpinWait spin_wait_;
+    std::unique_ptr<node::SharedNode> node_;
+    node::SpinWait spin_wait_;
     std::vector<char> buffer_;
 };
 
-void run(const std::shared_ptr<SharedSegment>& segment, int me, int cores) {
+void run(const std::shared_ptr<node::SharedSegment>& segment, int me, int cores) {
     pin(cores == 1 ? 0 : me);
     std::string why;
-    auto node = SharedNode::join(segment, me, why);
+    auto node = node::SharedNode::join(segment, me, why);
     if (!node) {
         std::fprintf(stderr, "shared_copy: %s\n", why.c_str());
         return;
@@ -143,14 +143,14 @@ void run(const std::shared_ptr<SharedSegment>& segment, int me, int cores) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    SharedShape shape;
+    node::SharedShape shape;
     if (count > 1) shape.ring_bytes = std::max(std::int64_t{64}, std::int64_t{std::atoi(arguments[1])}) << 10;
     std::printf("a ring of %lld KiB (the first argument changes it)\n", static_cast<long long>(shape.ring_bytes >> 10));
     for (const int cores : {2, 1}) {
         std::string name;
         std::string why;
-        const std::shared_ptr<SharedSegment> segment =
-            SharedSegment::create(2, shape, SharedSegment::Backing::memfd, name, why);
+        const std::shared_ptr<node::SharedSegment> segment =
+            node::SharedSegment::create(2, shape, node::SharedSegment::Backing::memfd, name, why);
         if (!segment) {
             std::fprintf(stderr, "shared_copy: %s\n", why.c_str());
             return 1;

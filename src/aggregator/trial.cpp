@@ -83,7 +83,7 @@ int run_trial(const Trial& trial) {
     const auto start = std::chrono::steady_clock::now();
     std::uint32_t number = 0;
     for (std::size_t member = 0; member < trial.members; ++member) {
-        const Operation sum = Operation::allreduce(runtime::Operator::sum, runtime::Element::float64,
+        const Operation sum = Operation::allreduce(kernels::Operator::sum, kernels::Element::float64,
                                                    inputs[member].data(), outputs[member].data(), count);
         members.all[member].post(sum, number);
     }

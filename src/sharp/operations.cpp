@@ -8,8 +8,8 @@ namespace palmette::sharp_twin {
 
 using namespace aggregate;
 using namespace aggregate::sharp;
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 namespace {
 
@@ -111,7 +111,7 @@ int begin_reduction(Comm& comm, Kind kind, const ReduceSpec& spec, void** handle
     if ((capabilities.mask.types >> spec.type & 1) == 0) return error_unsupported;
     if (comm.context->strict && (spec.reserved[0] != 0 || spec.reserved[1] != 0 || spec.tag_type != 0))
         return error_invalid;
-    const std::size_t bytes = spec.count * runtime::bytes_of(*element).extent;
+    const std::size_t bytes = spec.count * kernels::bytes_of(*element).extent;
     const auto rank = static_cast<std::uint64_t>(comm.rank), size = static_cast<std::uint64_t>(comm.size);
     const bool scatters = kind == Kind::reduce_scatter;
     const bool receives = kind != Kind::reduce || comm.rank == spec.root;

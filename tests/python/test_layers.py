@@ -259,13 +259,8 @@ def test_a_circle_of_files_is_caught(tmp_path: Path, files: dict[str, str]) -> N
         TopologicalSorter(file_needs(make_tree(tmp_path, files))).prepare()
 
 
-OTHER_NAMESPACES = {
-    "execute": ("palmette::runtime",),
-    "node": ("palmette::runtime",),
-    "kernels": ("palmette::runtime",),
-    "interpose": ("palmette", "palmette::interpose", "palmette::settings"),
-}
-"""Layers whose namespace isn't their folder's: three were once part of the runtime; palmette.hpp is for programs."""
+OTHER_NAMESPACES = {"interpose": ("palmette", "palmette::interpose", "palmette::settings")}
+"""Layers whose namespace isn't their folder's: palmette.hpp is for programs."""
 
 
 def test_namespaces_follow_folders() -> None:

@@ -19,7 +19,7 @@ bool same_chunk(const Header& one, const Header& other) noexcept {
 }
 
 bool fits_operation(const Header& header) noexcept {
-    const std::size_t extent = runtime::bytes_of(header.element).extent;
+    const std::size_t extent = kernels::bytes_of(header.element).extent;
     return header.bytes % extent == 0 && header.offset <= header.count &&
            header.bytes / extent <= header.count - header.offset;
 }
@@ -67,12 +67,12 @@ Reason parse_header(const char* from, Header& header) noexcept {
     header.payload_crc = in.get<std::uint32_t>();
     if (in.get<std::uint32_t>() != crc32c(from, crc_at)) return Reason::damaged;
     if (type < static_cast<std::uint8_t>(FrameType::hello) || type > static_cast<std::uint8_t>(FrameType::leave) ||
-        collective >= collective_count || op >= runtime::operator_count || element >= runtime::element_count)
+        collective >= collective_count || op >= kernels::operator_count || element >= kernels::element_count)
         return Reason::damaged;
     header.type = static_cast<FrameType>(type);
     header.collective = static_cast<Collective>(collective);
-    header.op = static_cast<runtime::Operator>(op);
-    header.element = static_cast<runtime::Element>(element);
+    header.op = static_cast<kernels::Operator>(op);
+    header.element = static_cast<kernels::Element>(element);
     if (carries_chunk(header.type) != (header.collective != Collective::none)) return Reason::damaged;
     if (header.bytes > (carries_chunk(header.type) ? most_chunk_bytes : most_control_bytes)) return Reason::damaged;
     return Reason::none;

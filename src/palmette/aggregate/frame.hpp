@@ -52,8 +52,8 @@ struct Header {
     std::uint32_t epoch = 0;
     // The operation, the same in all frames of one chunk.
     Collective collective = Collective::none;
-    runtime::Operator op{};
-    runtime::Element element{};
+    kernels::Operator op{};
+    kernels::Element element{};
     std::uint16_t root = 0;
     std::uint32_t sequence = 0;
     std::uint64_t chunk = 0;   ///< counted from the group's first operation on

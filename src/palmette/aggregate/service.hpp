@@ -14,8 +14,8 @@ namespace palmette::aggregate {
 /// is undefined after a failure, so a caller that falls back keeps `input` apart from it.
 struct Operation {
     Collective collective = Collective::barrier;
-    runtime::Operator op = runtime::Operator::sum;
-    runtime::Element element = runtime::Element::byte;
+    kernels::Operator op = kernels::Operator::sum;
+    kernels::Element element = kernels::Element::byte;
     std::uint16_t root = 0;       ///< any number on which all members agree
     std::uint64_t count = 0;      ///< elements, `count` times their extent in memory
     const void* input = nullptr;  ///< null: contributes nothing (a broadcast's receivers)
@@ -23,15 +23,15 @@ struct Operation {
     std::uint64_t first = 0;
     std::uint64_t wanted = 0;
 
-    static Operation allreduce(runtime::Operator op, runtime::Element element, const void* input, void* output,
+    static Operation allreduce(kernels::Operator op, kernels::Element element, const void* input, void* output,
                                std::uint64_t count);
     /// `output` only counts at the root.
-    static Operation reduce(runtime::Operator op, runtime::Element element, const void* input, void* output,
+    static Operation reduce(kernels::Operator op, kernels::Element element, const void* input, void* output,
                             std::uint64_t count, std::uint16_t root, bool is_root);
-    static Operation bcast(runtime::Element element, void* buffer, std::uint64_t count, std::uint16_t root,
+    static Operation bcast(kernels::Element element, void* buffer, std::uint64_t count, std::uint16_t root,
                            bool is_root);
     /// Of `count` elements altogether; `output` receives `wanted` from `first` on.
-    static Operation reduce_scatter(runtime::Operator op, runtime::Element element, const void* input, void* output,
+    static Operation reduce_scatter(kernels::Operator op, kernels::Element element, const void* input, void* output,
                                     std::uint64_t count, std::uint64_t first, std::uint64_t wanted);
 };
 

@@ -2,9 +2,9 @@
 
 namespace palmette::aggregate {
 
-bool sharp_has(runtime::Operator op, runtime::Element element) noexcept {
-    using runtime::Element;
-    using runtime::Operator;
+bool sharp_has(kernels::Operator op, kernels::Element element) noexcept {
+    using kernels::Element;
+    using kernels::Operator;
     if (op == Operator::prod || op == Operator::minloc || op == Operator::maxloc) return false;
     switch (element) {
         case Element::int16:
@@ -22,9 +22,9 @@ bool sharp_has(runtime::Operator op, runtime::Element element) noexcept {
     }
 }
 
-Reason supported(Collective collective, runtime::Operator op, runtime::Element element, bool only_sharp) noexcept {
+Reason supported(Collective collective, kernels::Operator op, kernels::Element element, bool only_sharp) noexcept {
     if (!combines(collective)) return collective == Collective::none ? Reason::unsupported : Reason::none;
-    if (runtime::kernel_for(op, element) == nullptr || (only_sharp && !sharp_has(op, element)))
+    if (kernels::kernel_for(op, element) == nullptr || (only_sharp && !sharp_has(op, element)))
         return Reason::unsupported;
     return Reason::none;
 }

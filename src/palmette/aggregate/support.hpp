@@ -7,7 +7,7 @@ namespace palmette::aggregate {
 
 /// Whether a profile with only SHARP's types and operations has it: integers and reals of 16, 32 and 64 bits, no
 /// products, no pairs.
-bool sharp_has(runtime::Operator op, runtime::Element element) noexcept;
+bool sharp_has(kernels::Operator op, kernels::Element element) noexcept;
 
 /// Whether the collective combines the contributions of all members; else one member's go to the others.
 constexpr bool combines(Collective collective) {
@@ -16,6 +16,6 @@ constexpr bool combines(Collective collective) {
 }
 
 /// Reason::none or unsupported.
-Reason supported(Collective collective, runtime::Operator op, runtime::Element element, bool only_sharp) noexcept;
+Reason supported(Collective collective, kernels::Operator op, kernels::Element element, bool only_sharp) noexcept;
 
 }  // namespace palmette::aggregate

@@ -121,10 +121,10 @@ class CudaDriver final : public Driver {
         return true;
     }
 
-    bool has_kernel(runtime::Operator op, runtime::Element element) override {
+    bool has_kernel(kernels::Operator op, kernels::Element element) override {
         return api_.ModuleLoadData && api_.ModuleGetFunction && api_.LaunchKernel && device::has_kernel(op, element);
     }
-    Status combine(const Place& place, Queue queue, runtime::Operator op, runtime::Element element, const void* left,
+    Status combine(const Place& place, Queue queue, kernels::Operator op, kernels::Element element, const void* left,
                    const void* right, void* target, std::int64_t count) override {
         return status_at(place, [&] {
             Function function = nullptr;
@@ -245,7 +245,7 @@ class CudaDriver final : public Driver {
     }
 
     /// With the context current.
-    Result find_kernel(void* context, runtime::Operator op, runtime::Element element, Function& function) {
+    Result find_kernel(void* context, kernels::Operator op, kernels::Element element, Function& function) {
         const std::lock_guard lock(kernels_mutex_);
         Module module = nullptr;
         for (const LoadedKernels& loaded : kernels_)

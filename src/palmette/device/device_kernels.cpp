@@ -10,8 +10,8 @@ namespace palmette::device {
 namespace {
 
 using base::cat;
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 enum class Kind { real, half, integer };
 
@@ -43,7 +43,7 @@ const Type* type_of(Element element) {
     return nullptr;
 }
 
-std::string_view short_name(Operator op) { return runtime::name_of(op); }
+std::string_view short_name(Operator op) { return kernels::name_of(op); }
 
 /// The NaN that the host's processor makes of operands that are none: negative on x86.
 #ifdef __x86_64__

@@ -8,10 +8,10 @@
 namespace palmette::device {
 
 /// Whether there is a kernel: sum, product, minimum and maximum of numbers, bitwise operations of integers.
-bool has_kernel(runtime::Operator op, runtime::Element element);
+bool has_kernel(kernels::Operator op, kernels::Element element);
 
 /// palmette_<op>_<type>; its parameters are left, right, target (addresses) and the number of elements, 64 bits each.
-std::string kernel_name(runtime::Operator op, runtime::Element element);
+std::string kernel_name(kernels::Operator op, kernels::Element element);
 
 /// All of them in one module, for compute capability 7.0 and newer.
 const std::string& kernels_ptx();

@@ -170,8 +170,8 @@ class Driver {
 
     /// Begins target = left op right over `count` elements, all three reachable for the device at `place`. False where
     /// there is no such kernel: the host must do it.
-    virtual bool has_kernel(runtime::Operator, runtime::Element) { return false; }
-    virtual Status combine(const Place&, Queue, runtime::Operator, runtime::Element, const void* /*left*/,
+    virtual bool has_kernel(kernels::Operator, kernels::Element) { return false; }
+    virtual Status combine(const Place&, Queue, kernels::Operator, kernels::Element, const void* /*left*/,
                            const void* /*right*/, void* /*target*/, std::int64_t /*count*/) {
         return "no kernel";
     }

@@ -157,23 +157,23 @@ Status make_nccl_id(NcclId& id) {
     return result == success ? nullptr : api().GetErrorString(result);
 }
 
-std::optional<NcclOperator> nccl_operator(runtime::Operator op) {
+std::optional<NcclOperator> nccl_operator(kernels::Operator op) {
     switch (op) {
-        case runtime::Operator::sum:
+        case kernels::Operator::sum:
             return NcclOperator::sum;
-        case runtime::Operator::prod:
+        case kernels::Operator::prod:
             return NcclOperator::prod;
-        case runtime::Operator::max:
+        case kernels::Operator::max:
             return NcclOperator::max;
-        case runtime::Operator::min:
+        case kernels::Operator::min:
             return NcclOperator::min;
         default:
             return std::nullopt;
     }
 }
 
-std::optional<int> nccl_type(runtime::Element element) {
-    using runtime::Element;
+std::optional<int> nccl_type(kernels::Element element) {
+    using kernels::Element;
     switch (element) {
         case Element::int8:
             return 0;

@@ -38,8 +38,8 @@ Status make_nccl_id(NcclId& id);
 
 enum class NcclOperator : std::uint8_t { sum, prod, max, min };  // numbered as in nccl.h
 /// What NCCL has for them; nothing: it can't reduce so.
-std::optional<NcclOperator> nccl_operator(runtime::Operator op);
-std::optional<int> nccl_type(runtime::Element element);
+std::optional<NcclOperator> nccl_operator(kernels::Operator op);
+std::optional<int> nccl_type(kernels::Element element);
 inline constexpr int nccl_bytes = 0;  ///< ncclInt8
 
 /// Never two operations of NCCL's at once in a process: on one device they could wait for each other.

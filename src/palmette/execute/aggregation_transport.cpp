@@ -7,7 +7,7 @@
 
 #include "palmette/execute/executor.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using plan::StepKind;
 
@@ -315,4 +315,4 @@ void AggregationTransport::end(Executor& executor, bool failed) {
     pending_ = 0;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -12,7 +12,7 @@
 #include "palmette/execute/kept_exchange.hpp"
 #include "palmette/execute/transport.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// One of a rank's memberships: in the group of one channel of one aggregator.
 struct AggregationChannel {
@@ -143,4 +143,4 @@ class AggregationTransport final : public Transport {
     int patience_ms_ = 1;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -4,7 +4,7 @@
 
 #include "palmette/execute/transport.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 using plan::BlockSpace;
@@ -324,4 +324,4 @@ bool BoundLengths::holds(const Layout& layout, std::int64_t ranks) {
     return false;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

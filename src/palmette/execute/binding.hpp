@@ -10,7 +10,7 @@
 #include "palmette/plan/plan.hpp"
 #include "palmette/plan/space.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 class Transport;
 
@@ -138,4 +138,4 @@ struct BoundLengths {
     std::vector<std::int64_t> key_, asked_;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

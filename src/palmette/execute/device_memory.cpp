@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 /// Parts of the bounce buffers: of three operands, while the next ones are on their way.
@@ -204,7 +204,7 @@ bool DeviceMemory::combine_there(std::uint8_t index, const char* left, const cha
     const auto known = kernel_for(index, driver_of(way));
     if (!known) return false;
     // Devices read no element that isn't aligned.
-    const auto element = static_cast<std::int64_t>(bytes_of(known->element).size);
+    const auto element = static_cast<std::int64_t>(kernels::bytes_of(known->element).size);
     const auto all = reinterpret_cast<std::uintptr_t>(left) | reinterpret_cast<std::uintptr_t>(right) |
                      reinterpret_cast<std::uintptr_t>(target);
     if (all % static_cast<std::uintptr_t>(element) != 0) return false;
@@ -259,4 +259,4 @@ int DeviceMemory::combine_here(std::uint8_t index, const char* left, const char*
     return error;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

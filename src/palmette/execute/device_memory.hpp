@@ -12,14 +12,14 @@
 #include "palmette/execute/memory.hpp"
 #include "palmette/node/shared_node.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// Addresses in a region that was added are a device's, all others the host's. A copy from or to a device only begins.
 /// A reduction runs on the device where all of its operands are on one that has a kernel, else on the host, with
 /// what is on devices in bounce buffers.
 ///
 /// A command that fails doesn't stop the operation, which other ranks depend on: `take_failure` tells of the first one.
-class DeviceMemory final : public Memory, public SharedNode::Reader {
+class DeviceMemory final : public Memory, public node::SharedNode::Reader {
   public:
     DeviceMemory() { device_ = this; }
     ~DeviceMemory() override { close(); }
@@ -144,4 +144,4 @@ class DeviceMemory final : public Memory, public SharedNode::Reader {
     Counts counts_;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

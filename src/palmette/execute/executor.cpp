@@ -1,6 +1,6 @@
 #include "palmette/execute/executor.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using plan::StepKind;
 
@@ -414,4 +414,4 @@ int Executor::run(const BoundProgram& program, const Environment& environment) {
     return error == 0 ? finish() : ended(error);
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

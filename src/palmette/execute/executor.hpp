@@ -14,7 +14,7 @@
 #include "palmette/node/shared_node.hpp"
 #include "palmette/node/spin_wait.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// Where the buffers of one call begin. Send is read only, whatever its type says.
 struct Bases {
@@ -45,12 +45,12 @@ class StepData {
 struct Environment {
     Bases bases;
     Memory* memory = nullptr;
-    StepObserver* observer = nullptr;  ///< null: none
-    StepData* data = nullptr;          ///< null: all of it is ready
-    int first_tag = 0;                 ///< added to every message's tag
-    int control_tags = 0;              ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
-    char* scratch = nullptr;           ///< where the plan's own blocks lie; null: in the executor's
-    SharedNode* shared = nullptr;      ///< set for all members of a node or for none
+    StepObserver* observer = nullptr;    ///< null: none
+    StepData* data = nullptr;            ///< null: all of it is ready
+    int first_tag = 0;                   ///< added to every message's tag
+    int control_tags = 0;                ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
+    char* scratch = nullptr;             ///< where the plan's own blocks lie; null: in the executor's
+    node::SharedNode* shared = nullptr;  ///< set for all members of a node or for none
     /// Set where lengths are remembered from another call: whether some rank's differ, as its messages, which are empty
     /// then, have told so far. From then on all that this rank sends is empty, too.
     bool* counts_changed = nullptr;
@@ -79,7 +79,7 @@ struct PieceCursor {
 class Executor {
   public:
     /// `spin_wait`: for waits that poll.
-    explicit Executor(Transports transports, SpinWait spin_wait = SpinWait(1, 1))
+    explicit Executor(Transports transports, node::SpinWait spin_wait = node::SpinWait(1, 1))
         : transports_(std::move(transports)), spin_wait_(spin_wait) {}
 
     /// Allocates the buffers for a program. Throws std::bad_alloc; call it before any rank has sent anything. `lent`:
@@ -140,7 +140,7 @@ class Executor {
 
   protected:
     /// In place of those of its own.
-    void pause_by(Pauses& pauses) { spin_wait_ = SpinWait(pauses); }
+    void pause_by(node::Pauses& pauses) { spin_wait_ = node::SpinWait(pauses); }
 
   private:
     const char* read_from(const PieceCursor& cursor, const char* exposed) {
@@ -177,7 +177,7 @@ class Executor {
     int ended(int error);
 
     Transports transports_;
-    SpinWait spin_wait_;
+    node::SpinWait spin_wait_;
     const BoundProgram* program_ = nullptr;
     Environment environment_;
     base::ByteBuffer scratch_, staging_;
@@ -201,4 +201,4 @@ class Executor {
     bool may_block_ = false;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using plan::StepKind;
 
@@ -178,4 +178,4 @@ void IpcTransport::end(Executor& executor, bool failed) {
     if (DeviceMemory* memory = executor.memory().device()) memory->let_go();
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

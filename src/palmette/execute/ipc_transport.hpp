@@ -8,7 +8,7 @@
 #include "palmette/execute/device_memory.hpp"
 #include "palmette/execute/executor.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// Receiver-driven rendezvous (RGET): the sender posts an RTS with the handle of its memory; the receiver copies from
 /// there to its own buffer, of a device or the host, and returns a FIN. Both are messages of another transport.
@@ -74,4 +74,4 @@ class IpcTransport final : public Transport {
     std::int64_t copied_ = 0;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

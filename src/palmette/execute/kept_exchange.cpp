@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using aggregate::Reason;
 using aggregate::kept::Peers;
@@ -112,7 +112,7 @@ int KeptExchange::by_hosts(Executor& executor) {
 }
 
 void KeptExchange::combine() {
-    const Kernel kernel = kernel_for(elements_.op, elements_.element);
+    const kernels::Kernel kernel = kernels::kernel_for(elements_.op, elements_.element);
     const std::size_t count = bytes_ / bytes_of(elements_.element).extent;
     char* const sum = contributions_.data();
     for (std::size_t at = bytes_; at < contributions_.size(); at += bytes_)
@@ -154,4 +154,4 @@ void KeptExchange::end(bool failed) {
     waits_for_ = Stage::nothing;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

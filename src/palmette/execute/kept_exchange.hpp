@@ -12,12 +12,12 @@
 #include "palmette/execute/executor.hpp"
 #include "palmette/kernels/kernels.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// What the aggregators combine in an operation: the same on all ranks.
 struct AggregatedElements {
-    Operator op{};
-    Element element{};
+    kernels::Operator op{};
+    kernels::Element element{};
 };
 
 /// Members of a group that keep results, as one of them.
@@ -72,4 +72,4 @@ class KeptExchange {
     std::vector<char> contributions_;  ///< of this member and those behind it in the tree
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -7,14 +7,14 @@
 
 #include "palmette/kernels/kernels.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 class DeviceMemory;
 
 /// A reduction that the kernels know, on elements without holes.
 struct KnownOperation {
-    Operator op;
-    Element element;
+    kernels::Operator op;
+    kernels::Element element;
 };
 
 /// Error code of a broken invariant; distinct from the MPI's codes, which aren't negative.
@@ -72,4 +72,4 @@ class HostMemory : public Memory {
     std::int64_t element_bytes(std::uint8_t) const override { return 1; }
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

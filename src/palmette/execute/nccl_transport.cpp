@@ -7,7 +7,7 @@
 #include "palmette/device/place.hpp"
 #include "palmette/execute/executor.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using plan::StepKind;
 
@@ -202,4 +202,4 @@ void NcclTransport::end(Executor&, bool failed) {
     started_ = completed_ = 0;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

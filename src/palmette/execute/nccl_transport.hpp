@@ -9,7 +9,7 @@
 #include "palmette/device/nccl.hpp"
 #include "palmette/execute/transport.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// For messages of compositions whose factoring asks for NCCL (BoundStep::nccl).
 ///
@@ -90,4 +90,4 @@ class NcclTransport final : public Transport {
     std::string why_;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -9,7 +9,7 @@
 #include "palmette/execute/device_memory.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 using plan::StepKind;
 
@@ -36,7 +36,7 @@ void NodeTransport::prepare(const BoundProgram& program) {
 
 bool NodeTransport::begin(Executor& executor, int& error) {
     error = 0;
-    SharedNode* shared = executor.environment().shared;
+    node::SharedNode* shared = executor.environment().shared;
     if (!shared) return true;
     if (!keeps_order(executor)) shared->note_in_place();
     DeviceMemory* const device = executor.environment().memory->device();
@@ -45,7 +45,7 @@ bool NodeTransport::begin(Executor& executor, int& error) {
     std::int64_t bytes = executor.program().exposed_bytes;
     std::int64_t with_descriptors = bytes;
     for (const BoundStep& step : executor.program().steps)
-        if (step.kind == StepKind::expose) with_descriptors += SharedNode::slot_bytes(sizeof(device::Exported));
+        if (step.kind == StepKind::expose) with_descriptors += node::SharedNode::slot_bytes(sizeof(device::Exported));
     descriptors_fit_ = with_descriptors <= shared->ring_bytes();
     if (descriptors_fit_) bytes = with_descriptors;
     shared->read_device_with(device);
@@ -54,7 +54,7 @@ bool NodeTransport::begin(Executor& executor, int& error) {
 
 void NodeTransport::end(Executor& executor, bool /*failed*/) {
     relayed_.clear();
-    SharedNode* const shared = executor.environment().shared;
+    node::SharedNode* const shared = executor.environment().shared;
     if (!shared) return;
     if (DeviceMemory* device = executor.environment().memory->device()) [[unlikely]] {
         // Peers' memory may be read until here.
@@ -92,7 +92,7 @@ int NodeTransport::start(Executor& executor, std::uint32_t index, bool /*last*/,
 int NodeTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     if (step.kind != StepKind::expose) return pull(executor, index, done);
-    SharedNode& shared = *executor.environment().shared;
+    node::SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     done = shared.read_by(tag, step.readers);
     if (done && executor.memory().device()) [[unlikely]]
@@ -101,7 +101,7 @@ int NodeTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
 }
 
 void NodeTransport::expose(Executor& executor, const BoundStep& step) {
-    SharedNode& shared = *executor.environment().shared;
+    node::SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     const Piece* pieces = executor.pieces(step.first_piece).piece;
     if (const DeviceMemory* device = executor.memory().device()) [[unlikely]]
@@ -112,7 +112,7 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
         shared.expose_address(tag, executor.address(*pieces), step.bytes);
         return;
     }
-    if (step.piece_count <= 1 && step.bytes <= Exposure::inline_bytes) {
+    if (step.piece_count <= 1 && step.bytes <= node::Exposure::inline_bytes) {
         shared.expose_inline(tag, step.piece_count == 1 ? executor.address(*pieces) : nullptr, step.bytes);
         return;
     }
@@ -129,13 +129,13 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
 
 /// False: it goes through the ring.
 bool NodeTransport::expose_on_device(Executor& executor, const BoundStep& step, const char* data) {
-    SharedNode& shared = *executor.environment().shared;
+    node::SharedNode& shared = *executor.environment().shared;
     DeviceMemory& device = *executor.memory().device();
     const auto tag = static_cast<unsigned>(step.tag);
     // The ring has space for all but what is read by address.
     const bool has_space = step.copied || step.bytes < executor.environment().single_copy_from;
-    if (step.bytes <= Exposure::inline_bytes) {
-        char copy[Exposure::inline_bytes];
+    if (step.bytes <= node::Exposure::inline_bytes) {
+        char copy[node::Exposure::inline_bytes];
         if (step.bytes > 0) device.read(copy, data, step.bytes);
         shared.expose_inline(tag, copy, step.bytes);
         return true;
@@ -151,8 +151,8 @@ bool NodeTransport::expose_on_device(Executor& executor, const BoundStep& step, 
 }
 
 /// Where an exposure in device memory is reached; null: only its owner reaches it.
-const char* NodeTransport::reach(Executor& executor, const BoundStep& step, const Exposure& exposure) {
-    const SharedNode& shared = *executor.environment().shared;
+const char* NodeTransport::reach(Executor& executor, const BoundStep& step, const node::Exposure& exposure) {
+    const node::SharedNode& shared = *executor.environment().shared;
     DeviceMemory* const device = executor.memory().device();
     if (!device) return nullptr;
     if (step.peer == shared.me()) return reinterpret_cast<const char*>(exposure.device.address);
@@ -178,19 +178,19 @@ bool NodeTransport::has_begun(Memory& memory, std::uint32_t pull, bool& done) {
 
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
-    SharedNode& shared = *executor.environment().shared;
+    node::SharedNode& shared = *executor.environment().shared;
     DeviceMemory* const device = executor.memory().device();
     if (!begun_.empty() && has_begun(executor.memory(), index, done)) [[unlikely]] {
         if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
         return 0;
     }
-    const Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
+    const node::Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
     if (!exposure) return 0;
     done = true;
     int error = 0;
     if (step.bytes > 0) {
-        const char* data = exposure->kind == ExposureKind::on_device ? reach(executor, step, *exposure)
-                                                                     : shared.direct(step.peer, *exposure);
+        const char* data = exposure->kind == node::ExposureKind::on_device ? reach(executor, step, *exposure)
+                                                                           : shared.direct(step.peer, *exposure);
         if (data && !plan::combines(step.kind)) {
             executor.copy(step, data);
         } else if (data) {
@@ -226,7 +226,7 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     return error;
 }
 
-int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch,
+int NodeTransport::fetch(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch,
                          bool& done) {
     const bool combines = plan::combines(step.kind);
     DeviceMemory* const device = executor.memory().device();
@@ -271,13 +271,14 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
 
 /// Reads the current part of an exposure by address by single copy; fallback where the system refuses that: requests a
 /// copy from its owner.
-int NodeTransport::read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch,
+int NodeTransport::read_part(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch,
                              char* to, bool& there) {
-    SharedNode& shared = *executor.environment().shared;
+    node::SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     const std::int64_t offset = fetch.remote.piece->offset + fetch.remote.used;
     if (!fetch.refused && !unreadable_.holds(step.peer)) {
-        const int failed = is_injected_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, fetch.part);
+        const int failed =
+            node::is_injected_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, fetch.part);
         there = failed == 0;
         if (there) return 0;
         if (failed == EINVAL) return internal_error;
@@ -346,9 +347,9 @@ int NodeTransport::read_and_finish(Executor& executor, std::uint32_t index) {
     Rendezvous& one = rendezvous_[index];
     one.rts_received = true;
     if (one.process != 0) {
-        one.fin = is_injected_refusal() ? EPERM
-                                        : read_process(static_cast<pid_t>(one.process), one.address,
-                                                       executor.message_data(step), step.bytes);
+        one.fin = node::is_injected_refusal() ? EPERM
+                                              : node::read_process(static_cast<pid_t>(one.process), one.address,
+                                                                   executor.message_data(step), step.bytes);
         const int error = messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.fin), sizeof one.fin,
                                          step.peer, environment.first_tag + step.tag + environment.control_tags, index);
         if (error != 0 || one.fin == 0) return error;
@@ -371,4 +372,4 @@ int NodeTransport::posted_complete(Executor& executor, std::uint32_t index) {
     return send_payload(executor, index);
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -7,7 +7,7 @@
 #include "palmette/base/byte_buffer.hpp"
 #include "palmette/execute/executor.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// Receiver-driven rendezvous (RGET): the sender posts an RTS with process and address; the receiver reads the payload
 /// and returns a FIN. Both are messages of another transport. Where the system refuses the read, the FIN carries the
@@ -83,12 +83,12 @@ class NodeTransport : public Transport {
 
     void expose(Executor& executor, const BoundStep& step);
     bool expose_on_device(Executor& executor, const BoundStep& step, const char* data);
-    const char* reach(Executor& executor, const BoundStep& step, const Exposure& exposure);
+    const char* reach(Executor& executor, const BoundStep& step, const node::Exposure& exposure);
     int pull(Executor& executor, std::uint32_t index, bool& done);
     [[gnu::cold, gnu::noinline]] void begin(Memory& memory, std::uint32_t pull);
     [[gnu::cold, gnu::noinline]] bool has_begun(Memory& memory, std::uint32_t pull, bool& done);
-    int fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done);
-    int read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
+    int fetch(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch, bool& done);
+    int read_part(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch, char* to,
                   bool& there);
 
     int start_rendezvous(Executor& executor, std::uint32_t index);
@@ -110,4 +110,4 @@ class NodeTransport : public Transport {
     bool device_refused_ = false;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -8,7 +8,7 @@
 #include "palmette/compose/promise.hpp"
 #include "palmette/execute/binding.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 /// Offsets of one rank's blocks: ascending, without gaps, each cut in stripes.
 class PackedBlocks : public Places {
@@ -44,4 +44,4 @@ class PackedBlocks : public Places {
     std::vector<std::int64_t> bytes_;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -2,7 +2,7 @@
 
 #include "palmette/base/error.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 void choose_transports(BoundProgram& program, const Transports& transports, const topology::Job& job, plan::Rank me) {
     const topology::Partition& nodes = job.nodes().groups;
@@ -25,4 +25,4 @@ void choose_transports(BoundProgram& program, const Transports& transports, cons
         if (transports[t]->takes_part(program)) program.taking_part |= 1U << t;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -12,7 +12,7 @@
 
 #include "palmette/execute/binding.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 
 class Executor;
 
@@ -99,4 +99,4 @@ using Transports = std::vector<std::unique_ptr<Transport>>;
 /// Sets each remote step's transport. `me` is a rank of `job`. Throws base::Error for a step that none can carry.
 void choose_transports(BoundProgram& program, const Transports& transports, const topology::Job& job, plan::Rank me);
 
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -194,7 +194,7 @@ void read_for_tests(Settings& out, Hashes& hashes) {
     if (const std::string seconds = value("PALMETTE_FAKE_NCCL_TIMEOUT"); !seconds.empty())
         out.nccl_timeout_s = std::max(std::atoll(seconds.c_str()), 1LL);
     if (const std::string nth = value("PALMETTE_FAKE_REFUSED_READS"); !nth.empty())
-        runtime::inject_refusals_from(std::atoll(nth.c_str()));
+        node::inject_refusals_from(std::atoll(nth.c_str()));
     if (const std::string most = value("PALMETTE_FAKE_REORDER_WHOLE"); !most.empty())
         out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most.c_str());
 }

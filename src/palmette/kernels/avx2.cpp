@@ -6,7 +6,7 @@
 #include "palmette/kernels/find.hpp"
 #endif
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 
 Kernel avx2_kernel([[maybe_unused]] Operator op, [[maybe_unused]] Element element) {
 #ifdef PALMETTE_KERNEL_SET
@@ -16,4 +16,4 @@ Kernel avx2_kernel([[maybe_unused]] Operator op, [[maybe_unused]] Element elemen
 #endif
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

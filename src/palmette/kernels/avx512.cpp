@@ -7,7 +7,7 @@
 #include "palmette/kernels/find.hpp"
 #endif
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 
 Kernel avx512_kernel([[maybe_unused]] Operator op, [[maybe_unused]] Element element) {
 #ifdef PALMETTE_KERNEL_SET
@@ -18,4 +18,4 @@ Kernel avx512_kernel([[maybe_unused]] Operator op, [[maybe_unused]] Element elem
 #endif
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

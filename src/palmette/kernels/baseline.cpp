@@ -3,8 +3,8 @@
 #include "palmette/kernels/find.hpp"
 #include "palmette/kernels/sets.hpp"
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 
 Kernel baseline_kernel(Operator op, Element element) { return kernels_baseline::find(op, element); }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

@@ -4,7 +4,7 @@
 
 #include "palmette/kernels/loops.hpp"
 
-namespace palmette::runtime::PALMETTE_KERNEL_SET {
+namespace palmette::kernels::PALMETTE_KERNEL_SET {
 
 // gcc 12 fuses a product with a neighbouring difference (FMA) in spite of -ffp-contract=off, and AVX-512 always
 // includes FMA: results would differ bitwise from those of other processors. avx512.cpp falls back to AVX2's loop.
@@ -192,4 +192,4 @@ inline Kernel find(Operator op, Element element) {
     return nullptr;
 }
 
-}  // namespace palmette::runtime::PALMETTE_KERNEL_SET
+}  // namespace palmette::kernels::PALMETTE_KERNEL_SET

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace palmette::runtime::PALMETTE_KERNEL_SET {
+namespace palmette::kernels::PALMETTE_KERNEL_SET {
 
 /// Branch-free select that the compiler can't turn back into a branch, which would keep the loop around from
 /// vectorising.
@@ -63,4 +63,4 @@ struct Bfloat16 {
     static Bfloat16 rounded(float value) { return {static_cast<std::uint16_t>(rounded_word(value) >> 16)}; }
 };
 
-}  // namespace palmette::runtime::PALMETTE_KERNEL_SET
+}  // namespace palmette::kernels::PALMETTE_KERNEL_SET

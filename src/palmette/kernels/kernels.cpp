@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 namespace {
 
 template <class Value, class Index>
@@ -160,4 +160,4 @@ bool is_exact(Operator op, Element element) {
            element == Element::int64_int64;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 
 /// The predefined operations, named as MPI names them (MPI 5.0, section 6.9.2).
 enum class Operator : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, minloc, maxloc };
@@ -81,4 +81,4 @@ Kernel kernel_for(Operator op, Element element, InstructionSet set);
 /// the operands.
 bool is_exact(Operator op, Element element);
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

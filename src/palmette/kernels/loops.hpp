@@ -26,7 +26,7 @@
 #define PALMETTE_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-namespace palmette::runtime::PALMETTE_KERNEL_SET {
+namespace palmette::kernels::PALMETTE_KERNEL_SET {
 
 /// Bytes of a value without padding, which x87's long double has.
 template <class T>
@@ -236,4 +236,4 @@ struct Greater {
     }
 };
 
-}  // namespace palmette::runtime::PALMETTE_KERNEL_SET
+}  // namespace palmette::kernels::PALMETTE_KERNEL_SET

@@ -3,11 +3,11 @@
 
 #include "palmette/kernels/kernels.hpp"
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 
 Kernel baseline_kernel(Operator op, Element element);
 /// Always null where the target isn't x86-64.
 Kernel avx2_kernel(Operator op, Element element);
 Kernel avx512_kernel(Operator op, Element element);
 
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

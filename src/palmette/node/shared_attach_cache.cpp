@@ -1,6 +1,6 @@
 #include "palmette/node/shared_attach_cache.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 const char* AttachCache::find(int member, std::uint64_t address, std::int64_t bytes) {
     base::RangeCache::Range* const range = ranges_.take(member, address, bytes);
@@ -26,4 +26,4 @@ void AttachCache::drop(std::uintptr_t mapped, std::int64_t bytes) noexcept {
     attacher_.detach(reinterpret_cast<char*>(mapped), bytes);
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

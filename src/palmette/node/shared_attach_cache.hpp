@@ -6,7 +6,7 @@
 
 #include "palmette/base/range_cache.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// Maps memory of other members of the node into this process.
 class SharedAttacher {
@@ -48,4 +48,4 @@ class AttachCache final : private base::RangeHolder {
     std::vector<base::RangeCache::Range*> found_;  ///< since the last settle(), each once
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

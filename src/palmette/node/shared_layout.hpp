@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t shared_page = 4096;
@@ -137,4 +137,4 @@ struct SharedShape {
     }
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

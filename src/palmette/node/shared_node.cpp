@@ -12,7 +12,7 @@
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/node/shared_xpmem.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 std::unique_ptr<SharedNode> SharedNode::create(int members, int me, const SharedShape& shape,
                                                SharedSegment::Backing backing, std::string& name, std::string& why) {
@@ -177,4 +177,4 @@ int SharedNode::read_remote(int from, const Exposure& exposure, std::int64_t off
     return read_process(member(from).process, exposure.address + static_cast<std::uint64_t>(offset), to, bytes);
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -26,7 +26,7 @@
 #include "palmette/node/shared_layout.hpp"
 #include "palmette/node/shared_segment.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// One member's view of the segment. Not for several threads at once. All calls are local and nonblocking.
 class SharedNode {
@@ -312,4 +312,4 @@ class SharedNode {
     std::shared_ptr<SharedSegment> segment_;
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

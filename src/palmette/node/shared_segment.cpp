@@ -16,7 +16,7 @@
 
 #include "palmette/base/text.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 #ifndef MFD_NOEXEC_SEAL
@@ -179,4 +179,4 @@ SharedSegment::~SharedSegment() {
     if (base_) munmap(base_, static_cast<std::size_t>(bytes_));
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -7,7 +7,7 @@
 
 #include "palmette/node/shared_layout.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// A mapped segment. It never outlives the job, however the job ends: a memfd has no name in any file system, and the
 /// fallback's name is unlinked as soon as every member has opened it.
@@ -57,4 +57,4 @@ class SharedSegment {
 /// 64 random bits from the system.
 std::uint64_t random_word();
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

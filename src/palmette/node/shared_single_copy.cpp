@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cerrno>
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 /// The kernel reads at most this much in one call (MAX_RW_COUNT, rounded down to something even).
@@ -63,4 +63,4 @@ bool permit_siblings_to_read() {
     return one && getppid() > 1 && prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0) == 0;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

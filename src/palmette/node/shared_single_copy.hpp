@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// Reads `bytes` at `address` of `process` to `to`, in as many calls as it takes. Returns 0 or an errno: EPERM where
 /// the kernel's policy forbids it, EFAULT where the memory isn't there, ESRCH where the process isn't.
@@ -25,4 +25,4 @@ bool is_injected_refusal();
 /// Other settings are left alone.
 bool permit_siblings_to_read();
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -10,7 +10,7 @@
 
 #include "palmette/base/text.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 // The library's interface, declared here because its header is missing wherever it isn't installed.
@@ -104,4 +104,4 @@ std::unique_ptr<SharedAttacher> xpmem_attacher(const std::vector<std::int64_t>& 
     return std::make_unique<XpmemAttacher>(segments);
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

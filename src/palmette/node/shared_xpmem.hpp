@@ -8,7 +8,7 @@
 
 #include "palmette/node/shared_attach_cache.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// One line for `palmette doctor`: that XPMEM is available, or what is missing.
 std::string xpmem_status();
@@ -19,4 +19,4 @@ std::int64_t xpmem_segment();
 /// Maps memory of the members whose segments are given. Null without XPMEM or where a member has no segment.
 std::unique_ptr<SharedAttacher> xpmem_attacher(const std::vector<std::int64_t>& segments);
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

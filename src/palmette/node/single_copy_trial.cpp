@@ -11,7 +11,7 @@
 
 #include "palmette/node/spin_wait.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -153,4 +153,4 @@ std::int64_t single_copy_pays_from(SharedNode& node) {
     return known;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

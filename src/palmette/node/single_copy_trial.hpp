@@ -5,7 +5,7 @@
 
 #include "palmette/node/shared_node.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// Measured between the first and the last member, which are the farthest from each other, where every member can read
 /// the others' memory and has a core of its own; otherwise a constant. INT64_MAX: at no measured size. Collective over
@@ -16,4 +16,4 @@ namespace palmette::runtime {
 /// (docs/decisions/0009).
 std::int64_t single_copy_pays_from(SharedNode& node);
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -1,6 +1,6 @@
 #include "palmette/node/spin_wait.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using Clock = YieldBackoff::Clock;
@@ -23,4 +23,4 @@ bool SpinWait::yield_or_sleep() {
     return true;
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

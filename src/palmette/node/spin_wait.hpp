@@ -5,7 +5,7 @@
 
 #include "palmette/node/yield_backoff.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// CPU pause hint for spin loops.
 inline void relax() {
@@ -67,4 +67,4 @@ class SpinWait {
     YieldBackoff::Clock::time_point begin_{};  ///< of this wait's first yield
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using std::chrono::microseconds;
@@ -34,4 +34,4 @@ void YieldBackoff::sleep(Clock::duration waited) {
     std::this_thread::sleep_for(std::clamp(share, shortest_sleep, longest_sleep));
 }
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

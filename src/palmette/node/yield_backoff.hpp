@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace palmette::runtime {
+namespace palmette::node {
 
 /// Detects from yields whether the core is shared: one that takes long shows that another thread ran on it meanwhile.
 class YieldBackoff {
@@ -24,4 +24,4 @@ class YieldBackoff {
     int oversubscribed_ = 0;  ///< short yields still needed before the core counts as exclusive again
 };
 
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -10,8 +10,8 @@
 namespace palmette::aggregate::testing {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 constexpr std::size_t vector_count = 100;
 

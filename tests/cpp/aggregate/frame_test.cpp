@@ -25,8 +25,8 @@ Header sample() {
     header.group = 0x1122334455667788;
     header.epoch = 3;
     header.collective = Collective::reduce;
-    header.op = runtime::Operator::maxloc;
-    header.element = runtime::Element::int64_int64;
+    header.op = kernels::Operator::maxloc;
+    header.element = kernels::Element::int64_int64;
     header.root = 513;
     header.sequence = 77;
     header.chunk = 1ULL << 40;
@@ -92,11 +92,11 @@ TEST(Frame, WhatTheParserLetsThroughIsInRange) {
         if (parse_header(bytes.data(), read) != Reason::none) continue;
         ++through;
         ASSERT_LE(static_cast<unsigned>(read.type), static_cast<unsigned>(FrameType::leave));
-        ASSERT_LT(static_cast<std::size_t>(read.op), runtime::operator_count);
-        ASSERT_LT(static_cast<std::size_t>(read.element), runtime::element_count);
+        ASSERT_LT(static_cast<std::size_t>(read.op), kernels::operator_count);
+        ASSERT_LT(static_cast<std::size_t>(read.element), kernels::element_count);
         const bool chunk = read.type == FrameType::data || read.type == FrameType::result;
         ASSERT_LE(read.bytes, chunk ? most_chunk_bytes : most_control_bytes);
-        const std::size_t extent = runtime::bytes_of(read.element).extent;
+        const std::size_t extent = kernels::bytes_of(read.element).extent;
         if (fits_operation(read)) {
             ASSERT_LE(read.offset + read.bytes / extent, read.count);
         }

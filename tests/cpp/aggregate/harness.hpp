@@ -126,25 +126,25 @@ inline std::vector<char> random_bytes(std::size_t size, std::mt19937& random) {
 }
 
 /// `members` contributions combined in their order by the host's loops.
-inline std::vector<char> combined(runtime::Operator op, runtime::Element element,
+inline std::vector<char> combined(kernels::Operator op, kernels::Element element,
                                   const std::vector<std::vector<char>>& inputs, std::size_t count) {
     std::vector<char> sum = inputs[0];
-    const runtime::Kernel kernel = runtime::kernel_for(op, element);
+    const kernels::Kernel kernel = kernels::kernel_for(op, element);
     for (std::size_t member = 1; member < inputs.size(); ++member)
         kernel(sum.data(), inputs[member].data(), sum.data(), count);
     return sum;
 }
 
 /// Whether the data of all elements is the same; padding isn't looked at.
-inline bool same_data(runtime::Element element, const char* one, const char* other, std::size_t count) {
-    const runtime::ElementBytes bytes = runtime::bytes_of(element);
+inline bool same_data(kernels::Element element, const char* one, const char* other, std::size_t count) {
+    const kernels::ElementBytes bytes = kernels::bytes_of(element);
     std::vector<char> mask(bytes.extent, 1);
     // What a kernel stores into zeros but not into ones, or the other way round, is data.
-    const runtime::Operator op = runtime::kernel_for(runtime::Operator::max, element)      ? runtime::Operator::max
-                                 : runtime::kernel_for(runtime::Operator::minloc, element) ? runtime::Operator::minloc
-                                 : runtime::kernel_for(runtime::Operator::sum, element)    ? runtime::Operator::sum
-                                                                                           : runtime::Operator::band;
-    if (const runtime::Kernel kernel = runtime::kernel_for(op, element)) {
+    const kernels::Operator op = kernels::kernel_for(kernels::Operator::max, element)      ? kernels::Operator::max
+                                 : kernels::kernel_for(kernels::Operator::minloc, element) ? kernels::Operator::minloc
+                                 : kernels::kernel_for(kernels::Operator::sum, element)    ? kernels::Operator::sum
+                                                                                           : kernels::Operator::band;
+    if (const kernels::Kernel kernel = kernels::kernel_for(op, element)) {
         const std::vector<char> zeros(bytes.extent, 0);
         std::vector<char> low(bytes.extent, 0);
         std::vector<char> high(bytes.extent, 0x55);

@@ -5,8 +5,8 @@
 namespace palmette::aggregate::testing {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 /// The reason that a member with this membership gets; the others of the world stay.
 Reason refusal(World& world, Membership with) {

@@ -5,8 +5,8 @@
 namespace palmette::aggregate::testing {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 constexpr unsigned members = 3;
 
@@ -48,13 +48,13 @@ TEST(Aggregate, AllOperationsOnAllTypesGiveTheHostsBits) {
     world.join_all(members, shape(64, 3));
     std::mt19937 random(5);
     int pairs = 0;
-    for (std::size_t op = 0; op < runtime::operator_count; ++op) {
-        for (std::size_t element = 0; element < runtime::element_count; ++element) {
+    for (std::size_t op = 0; op < kernels::operator_count; ++op) {
+        for (std::size_t element = 0; element < kernels::element_count; ++element) {
             const auto o = static_cast<Operator>(op);
             const auto e = static_cast<Element>(element);
             const std::size_t count = 11;
-            Data data(members, count * runtime::bytes_of(e).extent, random);
-            if (runtime::kernel_for(o, e) == nullptr) {
+            Data data(members, count * kernels::bytes_of(e).extent, random);
+            if (kernels::kernel_for(o, e) == nullptr) {
                 std::uint32_t number = 0;
                 EXPECT_EQ(world.clients[0]->post(
                               Operation::allreduce(o, e, data.inputs[0].data(), data.outputs[0].data(), count), number),

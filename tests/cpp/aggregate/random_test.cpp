@@ -10,8 +10,8 @@
 namespace palmette::aggregate::testing {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 std::size_t open_files() {
     DIR* folder = opendir("/proc/self/fd");
@@ -53,16 +53,16 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
                 Operator op{};
                 Element element{};
                 do {
-                    op = static_cast<Operator>(below(runtime::operator_count));
-                    element = static_cast<Element>(below(runtime::element_count));
-                } while (runtime::kernel_for(op, element) == nullptr);
+                    op = static_cast<Operator>(below(kernels::operator_count));
+                    element = static_cast<Element>(below(kernels::element_count));
+                } while (kernels::kernel_for(op, element) == nullptr);
                 const std::size_t count = below(3) == 0 ? below(4) : below(300);
                 const auto root = static_cast<std::uint16_t>(below(group_size));
                 const std::size_t kind = below(4);
                 std::uint32_t number = 0;
                 for (std::uint16_t member = 0; member < group_size; ++member) {
-                    one.inputs.push_back(random_bytes(count * runtime::bytes_of(element).extent, random));
-                    one.outputs.emplace_back(count * runtime::bytes_of(element).extent, '\x5a');
+                    one.inputs.push_back(random_bytes(count * kernels::bytes_of(element).extent, random));
+                    one.outputs.emplace_back(count * kernels::bytes_of(element).extent, '\x5a');
                 }
                 for (std::uint16_t member = 0; member < group_size; ++member) {
                     char* input = one.inputs[member].data();
@@ -75,7 +75,7 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
                         : kind == 2
                             ? Operation::bcast(element, member == root ? input : output, count, root, member == root)
                             : Operation::reduce_scatter(op, element, input,
-                                                        output + first * runtime::bytes_of(element).extent, count,
+                                                        output + first * kernels::bytes_of(element).extent, count,
                                                         first, end - first);
                     one.operation.first = kind == 3 ? first : 0;
                     ASSERT_EQ(world.clients[member]->post(one.operation, number), Reason::none);
@@ -84,7 +84,7 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
             ASSERT_TRUE(world.until_idle()) << world.reasons();
             for (const Posted& one : posted) {
                 const Operation& operation = one.operation;
-                const std::size_t extent = runtime::bytes_of(operation.element).extent;
+                const std::size_t extent = kernels::bytes_of(operation.element).extent;
                 const bool moves = operation.collective == Collective::bcast;
                 const std::vector<char> sum =
                     moves ? one.inputs[operation.root]
@@ -176,8 +176,8 @@ TEST(AggregateRandom, AMemberThatSendsAnythingHarmsOnlyItsGroup) {
             Header header;
             header.type = FrameType::data;
             header.collective = static_cast<Collective>(1 + random() % (collective_count - 1));
-            header.op = static_cast<Operator>(random() % runtime::operator_count);
-            header.element = static_cast<Element>(random() % runtime::element_count);
+            header.op = static_cast<Operator>(random() % kernels::operator_count);
+            header.element = static_cast<Element>(random() % kernels::element_count);
             header.flags = static_cast<std::uint8_t>(random() % 4);
             header.chunk = window.received(static_cast<unsigned>(random() % 2)) + random() % 2;
             header.count = random() % 40;

@@ -114,7 +114,7 @@ class SharpGroup : public ::testing::Test {
         EXPECT_EQ(output, input);
     }
     void post(std::vector<std::int32_t>& output) {
-        const auto operation = Operation::allreduce(runtime::Operator::sum, runtime::Element::int32, input.data(),
+        const auto operation = Operation::allreduce(kernels::Operator::sum, kernels::Element::int32, input.data(),
                                                     output.data(), input.size());
         ASSERT_EQ(group.post(operation, number), Reason::none);
     }

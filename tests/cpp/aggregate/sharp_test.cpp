@@ -18,8 +18,8 @@
 namespace palmette::aggregate::sharp {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 std::string twin(const std::string& file) { return base::cat(PALMETTE_SHARP_TWINS, "/", file); }
 

@@ -21,7 +21,7 @@ Header chunk(std::uint64_t number) {
     header.type = FrameType::data;
     header.flags = gives | wants;
     header.collective = Collective::allreduce;
-    header.element = runtime::Element::float32;
+    header.element = kernels::Element::float32;
     header.chunk = number;
     header.offset = number * numbers;
     header.count = 1000;

@@ -21,8 +21,8 @@
 namespace palmette::device {
 namespace {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 constexpr std::uint32_t canonical32 = 0x7fffffff;
 constexpr std::uint64_t canonical64 = 0x7fffffffffffffff;
@@ -183,7 +183,7 @@ class Thread {
 
 /// Random bits, and numbers at the edges of the formats.
 std::vector<char> elements(std::mt19937_64& random, Element element, std::size_t count) {
-    const std::size_t size = runtime::bytes_of(element).size;
+    const std::size_t size = kernels::bytes_of(element).size;
     std::vector<char> out(size * count);
     for (std::size_t i = 0; i < count; ++i) {
         std::uint64_t word = random();
@@ -229,15 +229,15 @@ bool is_nan(Element element, const char* at) {
 TEST(DeviceKernels, give_what_the_hosts_kernels_give) {
     std::mt19937_64 random(3);
     int kernels = 0;
-    for (std::size_t o = 0; o < runtime::operator_count; ++o)
-        for (std::size_t e = 0; e < runtime::element_count; ++e) {
+    for (std::size_t o = 0; o < kernels::operator_count; ++o)
+        for (std::size_t e = 0; e < kernels::element_count; ++e) {
             const auto op = static_cast<Operator>(o);
             const auto element = static_cast<Element>(e);
             if (!has_kernel(op, element)) continue;
             ++kernels;
-            const runtime::Kernel host = runtime::kernel_for(op, element);
+            const kernels::Kernel host = kernels::kernel_for(op, element);
             ASSERT_TRUE(host);
-            const std::size_t count = 700, size = runtime::bytes_of(element).size;
+            const std::size_t count = 700, size = kernels::bytes_of(element).size;
             const std::vector<char> left = elements(random, element, count), right = elements(random, element, count);
             std::vector<char> expected(left.size()), got(left.size(), 'x');
             host(left.data(), right.data(), expected.data(), count);

@@ -17,7 +17,7 @@
 #include "support/jobs.hpp"
 #include "support/loopback.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 using aggregate::kept::Courier;
@@ -30,7 +30,8 @@ using test::LoopbackRanks;
 class Doubles final : public HostMemory {
   public:
     int combine(std::uint8_t, const char* left, const char* right, char* target, std::int64_t bytes) override {
-        kernel_for(Operator::sum, Element::float64)(left, right, target, static_cast<std::size_t>(bytes / 8));
+        kernels::kernel_for(kernels::Operator::sum, kernels::Element::float64)(left, right, target,
+                                                                               static_cast<std::size_t>(bytes / 8));
         return 0;
     }
     std::int64_t element_bytes(std::uint8_t) const override { return 8; }
@@ -159,7 +160,8 @@ class Ranks {
                 kept = {at == owners.end() ? nullptr : peers[static_cast<std::size_t>(at - owners.begin())].get(),
                         owners};
             }
-            transports[r]->use(aggregated ? &channels[r] : nullptr, &trees[r], {Operator::sum, Element::float64}, false,
+            transports[r]->use(aggregated ? &channels[r] : nullptr, &trees[r],
+                               {kernels::Operator::sum, kernels::Element::float64}, false,
                                aggregated ? kept : std::nullopt);
         }
         loopback.waits_for_time = !peers.empty();
@@ -303,4 +305,4 @@ TEST(AggregationTransport, prefers_the_failure_that_tells_more) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

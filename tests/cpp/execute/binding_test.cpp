@@ -6,7 +6,7 @@
 #include "palmette/collectives/registry.hpp"
 #include "support/jobs.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 using collectives::Spec;
@@ -103,4 +103,4 @@ TEST(Binding, of_lengths_that_come_again_is_kept) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

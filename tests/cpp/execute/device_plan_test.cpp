@@ -16,7 +16,7 @@
 #include "support/shared_nodes.hpp"
 #include "support/specs.hpp"
 
-namespace palmette::runtime::device_plan_tests {
+namespace palmette::execute::device_plan_tests {
 namespace {
 
 using collectives::Spec;
@@ -40,12 +40,13 @@ const FakeDevice& fake() {
 class FloatSums final : public HostMemory {
   public:
     int combine(std::uint8_t, const char* left, const char* right, char* target, std::int64_t bytes) override {
-        kernel_for(Operator::sum, Element::float32)(left, right, target, static_cast<std::size_t>(bytes / 4));
+        kernels::kernel_for(kernels::Operator::sum, kernels::Element::float32)(left, right, target,
+                                                                               static_cast<std::size_t>(bytes / 4));
         return 0;
     }
     std::int64_t element_bytes(std::uint8_t) const override { return 4; }
     std::optional<KnownOperation> known(std::uint8_t) const override {
-        return KnownOperation{Operator::sum, Element::float32};
+        return KnownOperation{kernels::Operator::sum, kernels::Element::float32};
     }
 };
 
@@ -60,7 +61,7 @@ void expect_added(DeviceMemory& memory, const DeviceBuffer& buffer, std::int64_t
 
 /// False: the algorithm refuses the job, or sends messages.
 bool expect_right(const topology::Job& job, const plan::Request& request, const std::string& text, const Case& how,
-                  std::vector<std::unique_ptr<SharedNode>>& members, LoopbackRanks& ranks) {
+                  std::vector<std::unique_ptr<node::SharedNode>>& members, LoopbackRanks& ranks) {
     const Spec spec = Spec::parse(text);
     if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) return false;
     const plan::Plan plan = collectives::make_plan(job, request, spec);
@@ -224,7 +225,7 @@ TEST(Executor, that_runs_in_order_goes_on_where_a_peer_waits_for_a_later_step) {
         Transports transports;
         transports.push_back(std::make_unique<NodeTransport>(*messages));
         transports.push_back(std::move(messages));
-        Executor executor(std::move(transports), SpinWait(2, 1));
+        Executor executor(std::move(transports), node::SpinWait(2, 1));
         Environment environment;
         HostMemory memory;
         environment.memory = &memory;
@@ -246,7 +247,7 @@ TEST(Executor, that_runs_in_order_goes_on_where_a_peer_waits_for_a_later_step) {
 }
 
 /// Allgathers of processes that each have a device's memory, or the host's.
-void exchange(SharedNode& node, int me, int ranks, const FakeDevice& device, bool on_device, int rounds,
+void exchange(node::SharedNode& node, int me, int ranks, const FakeDevice& device, bool on_device, int rounds,
               std::int64_t single_copy_from) {
     const topology::Job job = test::costed_job_on("1node:8core", "block", ranks);
     const plan::Request request{Collective::allgather, plan::Rank{0}, 8192, 1, false, true};
@@ -258,7 +259,7 @@ void exchange(SharedNode& node, int me, int ranks, const FakeDevice& device, boo
     Transports transports;
     transports.push_back(std::move(transport));
     transports.push_back(std::move(messages));
-    Executor executor(std::move(transports), SpinWait(ranks, 1));
+    Executor executor(std::move(transports), node::SpinWait(ranks, 1));
     Layout layout;
     layout.uniform_bytes = request.block_bytes;
     layout.by_address_from = single_copy_from;
@@ -374,4 +375,4 @@ TEST(DeviceExposure, reaches_ranks_whose_memory_is_the_hosts) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime::device_plan_tests
+}  // namespace palmette::execute::device_plan_tests

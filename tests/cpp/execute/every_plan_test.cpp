@@ -22,7 +22,7 @@
 #include "support/shared_nodes.hpp"
 #include "support/specs.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 using collectives::Spec;
@@ -44,10 +44,10 @@ class NodesOf {
                     std::move(members[static_cast<std::size_t>(m)]);
         }
     }
-    SharedNode* of(std::size_t rank) const { return by_rank_[rank].get(); }
+    node::SharedNode* of(std::size_t rank) const { return by_rank_[rank].get(); }
 
   private:
-    std::vector<std::unique_ptr<SharedNode>> by_rank_;
+    std::vector<std::unique_ptr<node::SharedNode>> by_rank_;
 };
 
 struct Job33 {
@@ -136,7 +136,7 @@ TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
     const auto [job, where] = job_for(p);
     const NodesOf nodes(job);
     LoopbackRanks ranks(p, static_cast<std::uint64_t>(p) + 99);
-    inject_refusals_from(3);
+    node::inject_refusals_from(3);
     for (const test::NamedSpec& named : test::every_spec()) {
         const auto& row = collectives::algorithm_named(named.first, Spec::parse(named.second).name);
         if (!collectives::uses_node_memory(row, Spec::parse(named.second))) continue;
@@ -144,7 +144,7 @@ TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
         expect_right(job, request, named.second, ranks, nodes, 64);
         if (HasFailure()) break;
     }
-    inject_refusals_from(0);
+    node::inject_refusals_from(0);
     std::int64_t refusals = 0;
     for (const auto& executor : ranks.executors) refusals += executor->take_refusals();
     EXPECT_TRUE(refusals > 0 || job.nodes().groups.count() == p) << where;
@@ -353,15 +353,15 @@ TEST_P(EveryComposition, whose_reads_are_refused_moves_the_right_bytes) {
     const std::int32_t p = GetParam();
     if (p % 4 != 0) return;
     for (const int from : {1, 5}) {
-        inject_refusals_from(from);
+        node::inject_refusals_from(from);
         EXPECT_GT(expect_composition_right("alltoall", p, "2:" + std::to_string(p / 2), "method=direct",
                                            Way::rendezvous, static_cast<std::uint64_t>(p + from)),
                   0);
-        inject_refusals_from(0);
+        node::inject_refusals_from(0);
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryComposition, testing::Range(1, 34));
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

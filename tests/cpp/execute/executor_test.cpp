@@ -11,7 +11,7 @@
 #include "support/real_bytes.hpp"
 #include "support/shared_nodes.hpp"
 
-namespace palmette::runtime {
+namespace palmette::execute {
 namespace {
 
 using plan::Collective;
@@ -179,4 +179,4 @@ TEST(Executor, has_no_transport_for_steps_that_none_can_carry) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::execute

@@ -16,7 +16,7 @@
 #include "support/played_composition.hpp"
 #include "support/processes.hpp"
 
-namespace palmette::runtime::ipc_transport_tests {
+namespace palmette::execute::ipc_transport_tests {
 namespace {
 
 using test::DeviceBuffer;
@@ -151,4 +151,4 @@ TEST_P(CompositionByIpc, ends_and_moves_the_right_bytes) {
 INSTANTIATE_TEST_SUITE_P(Ranks, CompositionByIpc, testing::Values(2, 3, 5, 8));
 
 }  // namespace
-}  // namespace palmette::runtime::ipc_transport_tests
+}  // namespace palmette::execute::ipc_transport_tests

@@ -18,7 +18,7 @@
 #include "support/played_composition.hpp"
 #include "support/processes.hpp"
 
-namespace palmette::runtime::nccl_transport_tests {
+namespace palmette::execute::nccl_transport_tests {
 namespace {
 
 using device::Nccl;
@@ -286,4 +286,4 @@ TEST(NcclTransport, completes_without_effect_after_a_failure) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime::nccl_transport_tests
+}  // namespace palmette::execute::nccl_transport_tests

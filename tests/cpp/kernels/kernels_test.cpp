@@ -16,7 +16,7 @@
 
 #include "support/halves.hpp"
 
-namespace palmette::runtime {
+namespace palmette::kernels {
 namespace {
 
 using test::Binary16;
@@ -386,4 +386,4 @@ TEST(Kernels, exact_are_those_of_whole_numbers) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::kernels

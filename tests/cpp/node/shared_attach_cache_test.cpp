@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 constexpr std::int64_t page = 4096;
@@ -207,4 +207,4 @@ TEST(AttachCache, shows_the_right_memory_and_keeps_its_bounds_in_random_use) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::node

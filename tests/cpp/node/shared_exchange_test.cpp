@@ -12,7 +12,7 @@
 #include "support/processes.hpp"
 #include "support/shared_nodes.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using test::expose_in_ring;
@@ -214,4 +214,4 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::node

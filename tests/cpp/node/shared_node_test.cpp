@@ -15,7 +15,7 @@
 #include "support/processes.hpp"
 #include "support/shared_nodes.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using test::expose_in_ring;
@@ -322,4 +322,4 @@ TEST(SingleCopy, tells_a_process_by_its_word) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::node

@@ -13,7 +13,7 @@
 #include "palmette/node/shared_node.hpp"
 #include "support/processes.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using test::end_of;
@@ -241,4 +241,4 @@ TEST(SharedSegment, takes_memory_only_where_it_is_written) {
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::node

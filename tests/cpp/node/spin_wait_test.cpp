@@ -12,7 +12,7 @@
 #include "support/processes.hpp"
 #include "support/shared_nodes.hpp"
 
-namespace palmette::runtime {
+namespace palmette::node {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -119,4 +119,4 @@ TEST(SpinWait, takes_sixteen_processes_on_few_cores_through_two_thousand_barrier
 }
 
 }  // namespace
-}  // namespace palmette::runtime
+}  // namespace palmette::node

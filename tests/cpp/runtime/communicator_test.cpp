@@ -83,8 +83,8 @@ TEST(Communicator, binds_every_remote_step_to_a_transport_that_carries_it) {
     key.block_bytes = 4096;
     key.element_bytes = 8;
     const CachedPlan& plan = one.state.plan_for(key, one.settings);
-    const Transports& transports = one.state.executor().transports();
-    for (const BoundStep& step : plan.bound.steps)
+    const execute::Transports& transports = one.state.executor().transports();
+    for (const execute::BoundStep& step : plan.bound.steps)
         if (plan::is_message(step.kind)) {
             EXPECT_STREQ(transports[step.transport]->name(), "mpi");
         }

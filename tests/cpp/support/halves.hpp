@@ -37,14 +37,14 @@ using Binary16 = Half<10, -14>;
 using Brain16 = Half<7, -126>;
 
 template <class Format>
-std::uint16_t half_by_operator(runtime::Operator op, std::uint16_t a, std::uint16_t b) {
+std::uint16_t half_by_operator(kernels::Operator op, std::uint16_t a, std::uint16_t b) {
     const double x = Format::value(a), y = Format::value(b);
     switch (op) {
-        case runtime::Operator::sum:
+        case kernels::Operator::sum:
             return Format::nearest(x + y);
-        case runtime::Operator::prod:
+        case kernels::Operator::prod:
             return Format::nearest(x * y);
-        case runtime::Operator::min:
+        case kernels::Operator::min:
             return x < y ? a : b;
         default:
             return x > y ? a : b;

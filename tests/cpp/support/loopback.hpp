@@ -121,25 +121,25 @@ class LoopbackWorld {
 };
 
 /// One rank's end of it.
-class Loopback : public runtime::Messages {
+class Loopback : public execute::Messages {
   public:
     Loopback(LoopbackWorld& world, std::int32_t rank) : world_(world), rank_(rank) {}
 
     const char* name() const override { return "loopback"; }
-    bool can(const runtime::StepOffer& step) const override { return plan::is_message(step.kind); }
-    int start(runtime::Executor& executor, std::uint32_t index, bool, runtime::Started& started) override {
-        const runtime::BoundStep& step = executor.step(index);
-        started = runtime::Started::pending;
+    bool can(const execute::StepOffer& step) const override { return plan::is_message(step.kind); }
+    int start(execute::Executor& executor, std::uint32_t index, bool, execute::Started& started) override {
+        const execute::BoundStep& step = executor.step(index);
+        started = execute::Started::pending;
         return post(executor, step.kind, executor.message_data(step), step.bytes, step.peer,
                     executor.environment().first_tag + step.tag, index);
     }
-    int post(runtime::Executor&, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
+    int post(execute::Executor&, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
              std::int32_t tag, std::uint32_t step) override {
         const int error = world_.post(rank_, kind, data, bytes, peer, tag, step);
         if (error == 0) ++left_[step], ++pending_;
         return error;
     }
-    int progress(runtime::Executor& executor, bool& any) override {
+    int progress(execute::Executor& executor, bool& any) override {
         for (const std::uint32_t step : world_.ended_of(rank_)) {
             --pending_;
             any = true;
@@ -149,7 +149,7 @@ class Loopback : public runtime::Messages {
         return 0;
     }
     std::size_t pending() const override { return pending_; }
-    void end(runtime::Executor&, bool failed) override {
+    void end(execute::Executor&, bool failed) override {
         if (failed) world_.forget(rank_);
         left_.clear();
         pending_ = 0;
@@ -164,26 +164,26 @@ class Loopback : public runtime::Messages {
 
 /// What each rank brings: its program, bound, and where its buffers begin.
 struct LoopbackRank {
-    runtime::BoundProgram program;
-    runtime::Environment environment;
+    execute::BoundProgram program;
+    execute::Environment environment;
 };
 
 /// Executors of all ranks over one world.
 class LoopbackRanks {
   public:
     /// `first`: makes a rank's transport that stands before the others.
-    using MakeTransport = std::function<std::unique_ptr<runtime::Transport>(std::int32_t rank, runtime::Messages&)>;
+    using MakeTransport = std::function<std::unique_ptr<execute::Transport>(std::int32_t rank, execute::Messages&)>;
     LoopbackRanks(std::int32_t ranks, std::uint64_t seed, bool rendezvous = false, const MakeTransport& first = {})
         : world(seed) {
         for (std::int32_t r = 0; r < ranks; ++r) {
             auto messages = std::make_unique<Loopback>(world, r);
-            auto node = std::make_unique<runtime::NodeTransport>(*messages);
+            auto node = std::make_unique<execute::NodeTransport>(*messages);
             node->allow_rendezvous(rendezvous);
-            runtime::Transports all;
+            execute::Transports all;
             if (first) all.push_back(first(r, *messages));
             all.push_back(std::move(node));
             all.push_back(std::move(messages));
-            executors.push_back(std::make_unique<runtime::Executor>(std::move(all)));
+            executors.push_back(std::make_unique<execute::Executor>(std::move(all)));
         }
     }
 
@@ -226,7 +226,7 @@ class LoopbackRanks {
     bool waits_for_time = false;
     std::function<void()> between_turns;
     LoopbackWorld world;
-    std::vector<std::unique_ptr<runtime::Executor>> executors;
+    std::vector<std::unique_ptr<execute::Executor>> executors;
 
   private:
     bool failed_ = false;

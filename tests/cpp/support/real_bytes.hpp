@@ -20,7 +20,7 @@ struct Affine {
 inline Affine then(Affine left, Affine right) { return {left.a * right.a, left.b * right.a + right.b}; }
 
 /// A reduction's operation on the host.
-class AffineMemory : public runtime::HostMemory {
+class AffineMemory : public execute::HostMemory {
   public:
     int combine(std::uint8_t, const char* left, const char* right, char* target, std::int64_t bytes) override {
         for (std::int64_t at = 0; at < bytes; at += 8) {

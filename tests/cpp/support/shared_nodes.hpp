@@ -14,42 +14,41 @@
 
 namespace palmette::test {
 
-inline std::shared_ptr<runtime::SharedSegment> make_segment(int members, std::int64_t ring_bytes = 1 << 16) {
+inline std::shared_ptr<node::SharedSegment> make_segment(int members, std::int64_t ring_bytes = 1 << 16) {
     std::string name;
     std::string why;
-    runtime::SharedShape shape;
+    node::SharedShape shape;
     shape.ring_bytes = ring_bytes;
-    std::shared_ptr<runtime::SharedSegment> out =
-        runtime::SharedSegment::create(members, shape, runtime::SharedSegment::Backing::memfd, name, why);
+    std::shared_ptr<node::SharedSegment> out =
+        node::SharedSegment::create(members, shape, node::SharedSegment::Backing::memfd, name, why);
     EXPECT_TRUE(out) << why;
     return out;
 }
 
-inline std::unique_ptr<runtime::SharedNode> join(std::shared_ptr<runtime::SharedSegment> segment, int me) {
+inline std::unique_ptr<node::SharedNode> join(std::shared_ptr<node::SharedSegment> segment, int me) {
     std::string why;
-    auto out = runtime::SharedNode::join(std::move(segment), me, why);
+    auto out = node::SharedNode::join(std::move(segment), me, why);
     EXPECT_TRUE(out) << why;
     return out;
 }
 
 /// All members in this process.
-inline std::vector<std::unique_ptr<runtime::SharedNode>> make_members(int members, std::int64_t ring_bytes = 1 << 16) {
+inline std::vector<std::unique_ptr<node::SharedNode>> make_members(int members, std::int64_t ring_bytes = 1 << 16) {
     const auto segment = make_segment(members, ring_bytes);
-    std::vector<std::unique_ptr<runtime::SharedNode>> out;
+    std::vector<std::unique_ptr<node::SharedNode>> out;
     for (int i = 0; i < members; ++i) out.push_back(join(segment, i));
     for (auto& node : out) node->all_joined();
     return out;
 }
 
-inline void begin(runtime::SharedNode& node, runtime::SpinWait& spin_wait, std::int64_t ring_bytes = 0) {
+inline void begin(node::SharedNode& node, node::SpinWait& spin_wait, std::int64_t ring_bytes = 0) {
     spin_wait.reset();
     while (!node.begin(ring_bytes)) spin_wait.pause();
 }
 
-inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::SpinWait& spin_wait, int member,
-                                         unsigned tag) {
+inline const node::Exposure& wait_for(node::SharedNode& node, node::SpinWait& spin_wait, int member, unsigned tag) {
     spin_wait.reset();
-    const runtime::Exposure* exposure = nullptr;
+    const node::Exposure* exposure = nullptr;
     while (!(exposure = node.find_exposure(member, tag))) spin_wait.pause();
     return *exposure;
 }
@@ -65,7 +64,7 @@ inline std::vector<char> pattern(std::int64_t seed, std::int64_t bytes) {
     return out;
 }
 
-inline void expose_in_ring(runtime::SharedNode& node, unsigned tag, const std::vector<char>& data) {
+inline void expose_in_ring(node::SharedNode& node, unsigned tag, const std::vector<char>& data) {
     char* slot = node.ring_slot(static_cast<std::int64_t>(data.size()));
     ASSERT_TRUE(slot);
     std::copy(data.begin(), data.end(), slot);
@@ -73,7 +72,7 @@ inline void expose_in_ring(runtime::SharedNode& node, unsigned tag, const std::v
 }
 
 /// In one process the address of a member's data is good for all: a mapping that changes nothing.
-struct Same : runtime::SharedAttacher {
+struct Same : node::SharedAttacher {
     char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
     void detach(char*, std::int64_t) override {}
 };

@@ -23,7 +23,7 @@ void Client::wait(int most_ms) noexcept {
 }
 
 Reason Client::supports(const Operation& operation) const noexcept {
-    const std::size_t extent = runtime::bytes_of(operation.element).extent;
+    const std::size_t extent = kernels::bytes_of(operation.element).extent;
     const std::uint64_t most = UINT64_MAX / extent;
     if (extent > link_.membership().shape.chunk_bytes || operation.count > most || operation.first > operation.count ||
         operation.wanted > operation.count - operation.first)
@@ -47,7 +47,7 @@ Reason Client::post(const Operation& operation, std::uint32_t& number) noexcept 
 
 std::uint64_t Client::elements_of_chunk(const Cursor& cursor) const {
     const Operation& operation = at(cursor.operation);
-    const std::uint64_t whole = link_.membership().shape.chunk_bytes / runtime::bytes_of(operation.element).extent;
+    const std::uint64_t whole = link_.membership().shape.chunk_bytes / kernels::bytes_of(operation.element).extent;
     return std::min(whole, operation.count - cursor.offset);
 }
 
@@ -86,7 +86,7 @@ bool Client::next(Header& header, const char*& payload) noexcept {
     header.count = chunk.count;
     header.flags = chunk.flags;
     if (operation.input != nullptr) {
-        const std::size_t extent = runtime::bytes_of(operation.element).extent;
+        const std::size_t extent = kernels::bytes_of(operation.element).extent;
         header.flags |= gives;
         header.bytes = static_cast<std::uint32_t>(elements_of_chunk(sending_) * extent);
         payload = static_cast<const char*>(operation.input) + sending_.offset * extent;
@@ -101,7 +101,7 @@ bool Client::place(const Header& header, char*& payload) noexcept {
     expected.chunk = header.chunk;
     const bool wanted = (expected.flags & wants) != 0;
     const Operation& operation = at(receiving_.operation);
-    const std::size_t extent = runtime::bytes_of(operation.element).extent;
+    const std::size_t extent = kernels::bytes_of(operation.element).extent;
     const std::uint64_t elements = elements_of_chunk(receiving_);
     if (!same_chunk(expected, header) || header.bytes != (wanted ? elements * extent : 0)) return false;
     payload = ends_.data();
@@ -117,7 +117,7 @@ void Client::arrived(const Header& header) noexcept {
         std::min(header.offset + elements_of_chunk(receiving_), operation.first + operation.wanted);
     const bool whole = header.offset >= operation.first && end == header.offset + elements_of_chunk(receiving_);
     if (header.bytes > 0 && !whole && begin < end) {
-        const std::size_t extent = runtime::bytes_of(operation.element).extent;
+        const std::size_t extent = kernels::bytes_of(operation.element).extent;
         std::memcpy(static_cast<char*>(operation.output) + (begin - operation.first) * extent,
                     ends_.data() + (begin - header.offset) * extent, (end - begin) * extent);
     }

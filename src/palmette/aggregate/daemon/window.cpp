@@ -10,15 +10,15 @@ namespace palmette::aggregate {
 namespace {
 
 /// Kernels leave padding alone, which would then hold whatever was there before.
-bool has_padding(runtime::Element element) {
-    const runtime::ElementBytes bytes = runtime::bytes_of(element);
-    return bytes.size != bytes.extent || element == runtime::Element::long_double ||
-           element == runtime::Element::complex_long_double;
+bool has_padding(kernels::Element element) {
+    const kernels::ElementBytes bytes = kernels::bytes_of(element);
+    return bytes.size != bytes.extent || element == kernels::Element::long_double ||
+           element == kernels::Element::complex_long_double;
 }
 
 void describe(Detail& why, const char* what, unsigned member, const Header& header, const Header& other) {
-    const std::string_view element = runtime::name_of(header.element), its = runtime::name_of(other.element);
-    const std::string_view op = runtime::name_of(header.op), its_op = runtime::name_of(other.op);
+    const std::string_view element = kernels::name_of(header.element), its = kernels::name_of(other.element);
+    const std::string_view op = kernels::name_of(header.op), its_op = kernels::name_of(other.op);
     why.set("%s: member %u calls %s %u of %llu %.*s (%.*s, root %u), another one %s %u of %llu %.*s (%.*s, root %u)",
             what, member, name_of(header.collective), header.sequence, static_cast<unsigned long long>(header.count),
             static_cast<int>(element.size()), element.data(), static_cast<int>(op.size()), op.data(), header.root,
@@ -60,7 +60,7 @@ Reason Window::check(unsigned member, const Header& header, Detail& why) noexcep
     }
     const Reason reason = supported(header.collective, header.op, header.element, only_sharp_);
     if (reason != Reason::none) {
-        const std::string_view op = runtime::name_of(header.op), element = runtime::name_of(header.element);
+        const std::string_view op = kernels::name_of(header.op), element = kernels::name_of(header.element);
         why.set("%.*s of %.*s isn't in this daemon's profile", static_cast<int>(op.size()), op.data(),
                 static_cast<int>(element.size()), element.data());
         return reason;
@@ -109,8 +109,8 @@ bool Window::arrived(unsigned member, Detail& why) noexcept {
 void Window::combine_one(unsigned member) noexcept {
     const Header& chunk = slot_of(combined_).first;
     if (!combines(chunk.collective) || member == 0 || chunk.bytes == 0) return;
-    const std::size_t elements = chunk.bytes / runtime::bytes_of(chunk.element).extent;
-    const runtime::Kernel kernel = runtime::kernel_for(chunk.op, chunk.element);
+    const std::size_t elements = chunk.bytes / kernels::bytes_of(chunk.element).extent;
+    const kernels::Kernel kernel = kernels::kernel_for(chunk.op, chunk.element);
     char* sum = place_of(0, combined_);
     // The last one goes to the result's place, which no member still has to be sent: all have sent this chunk.
     const bool last = member + 1 == members_.size();

@@ -130,7 +130,7 @@ Problem Group::create() {
 }
 
 Problem Group::make_pool() {
-    if (!combines_(runtime::Operator::sum, runtime::Element::int32))
+    if (!combines_(kernels::Operator::sum, kernels::Element::int32))
         return {Reason::unsupported, "these switches don't sum 32-bit integers"};
     pool_ = std::make_unique<Pool>(static_cast<Registrar&>(*this), slots, slot_bytes);
     if (!*pool_)
@@ -239,7 +239,7 @@ void Group::issue() noexcept {
     while (!failed() && sending_ != posted_ && in_flight() < slots) {
         Open& open = at(sending_);
         const Operation& operation = open.operation;
-        const std::size_t extent = runtime::bytes_of(operation.element).extent;
+        const std::size_t extent = kernels::bytes_of(operation.element).extent;
         const std::uint64_t count = std::min<std::uint64_t>(slot_bytes / extent, operation.count - open.sent);
         if (count > 0) {
             const std::size_t slot = issued_ % slots;
@@ -275,7 +275,7 @@ bool Group::take_finished() noexcept {
             continue;
         }
         Open& open = at(piece.operation);
-        const std::size_t extent = runtime::bytes_of(open.operation.element).extent;
+        const std::size_t extent = kernels::bytes_of(open.operation.element).extent;
         std::memcpy(static_cast<char*>(open.operation.output) + piece.first * extent, pool_->output(slot),
                     piece.count * extent);
         open.received += piece.count;
@@ -374,7 +374,7 @@ void Group::unregister_memory(std::uintptr_t handle) noexcept {
 
 void Group::take_input(Open& open) noexcept {
     const Operation& operation = open.operation;
-    const std::size_t bytes = operation.count * runtime::bytes_of(operation.element).extent;
+    const std::size_t bytes = operation.count * kernels::bytes_of(operation.element).extent;
     if (bytes < direct_from) return;
     try {
         open.input = cache_->take(operation.input, bytes, RegistrationCache::Extent::allowed);

@@ -2,8 +2,8 @@
 
 namespace palmette::aggregate::sharp {
 
-using runtime::Element;
-using runtime::Operator;
+using kernels::Element;
+using kernels::Operator;
 
 std::optional<DataType> type_of(Element element) noexcept {
     switch (element) {

@@ -143,13 +143,13 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     wants_single_copies_ = wants(By::single_copy);
     wants_ipc_ = wants(By::ipc);
     wants_nccl_ = wants(By::nccl);
-    const PackedBlocks packed(composition, parsed.factoring.stripes, self);
-    Layout layout;
+    const execute::PackedBlocks packed(composition, parsed.factoring.stripes, self);
+    execute::Layout layout;
     layout.element_bytes = composition.element_bytes();
     layout.places = &packed;
-    bound_ = bind(plan::Collective::composed, program_, on, layout);
+    bound_ = execute::bind(plan::Collective::composed, program_, on, layout);
     for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
-        BoundStep& step = bound_.steps[s];
+        execute::BoundStep& step = bound_.steps[s];
         if (!plan::is_message(step.kind)) continue;
         const By transport = factory.transport(program_.steps[s].tag);
         step.single_copy = transport == By::single_copy;
@@ -211,11 +211,11 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
         plan->nccl_limit_ = messages_limits * std::chrono::seconds(settings.nccl_timeout_s);
         if (plan->nccl_) release_with_the_mpi();
         plan->by_messages_ = plan->bound_;
-        for (BoundStep& step : plan->by_messages_.steps) step.nccl = false;
-        choose_transports(plan->by_messages_, usual.transports(), state.job(), plan->program_.rank);
+        for (execute::BoundStep& step : plan->by_messages_.steps) step.nccl = false;
+        execute::choose_transports(plan->by_messages_, usual.transports(), state.job(), plan->program_.rank);
         if (!plan->nccl_) plan->bound_ = std::exchange(plan->by_messages_, {});
     }
-    choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
+    execute::choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
     plan->device_messages_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
         return plan::is_message(step.kind) &&
                (step.transport == MpiExecutor::ipc_index || step.transport == MpiExecutor::nccl_index);
@@ -294,7 +294,7 @@ void ComposedRun::prepare() {
 /// For the next run. Allocates nothing for a variant that it was called with before.
 void ComposedRun::use(const Variant& variant) {
     variant_ = &variant;
-    Workspace lent;
+    execute::Workspace lent;
     if (device_memory_.any()) {
         lent = {scratch_, pinned_.block.data};
         if (!lent.scratch) lent = {pinned_.block.data, pinned_.block.data + aligned(variant.bound().scratch_bytes)};
@@ -304,7 +304,7 @@ void ComposedRun::use(const Variant& variant) {
 
 void ComposedRun::stage(Variant& variant) {
     variant.staged = *variant.program;
-    pack_messages(
+    execute::pack_messages(
         *variant.staged,
         [&](plan::Buffer buffer) {
             return plan::is_scratch(buffer) ? scratch_ != nullptr : on_device_[plan::caller_index(buffer)];
@@ -327,7 +327,7 @@ void ComposedRun::take_scratch() {
     for (std::size_t i = 0; i < operations_.size(); ++i)
         if (operations_[i].handle() != MPI_OP_NULL && !device_memory_.has_kernel(static_cast<std::uint8_t>(i))) return;
     constexpr std::uint32_t between_devices = 1U << MpiExecutor::ipc_index | 1U << MpiExecutor::nccl_index;
-    const BoundProgram& program = *usual_.program;
+    const execute::BoundProgram& program = *usual_.program;
     if (plan_->opens_handles_ && (program.transports & between_devices) != 0)
         scratch_ = device_memory_.scratch(program.scratch_bytes);
 }
@@ -370,7 +370,7 @@ int ComposedRun::start() {
 
 int ComposedRun::begin() {
     executor_.messages().use(plan_->state_.shadow_comm(), nullptr);
-    Environment environment;
+    execute::Environment environment;
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
     environment.memory = &memory_;
     if (device_memory_.any()) environment.memory = &device_memory_;
@@ -398,7 +398,7 @@ bool ComposedRun::progress() {
 
 bool ComposedRun::progress_as_agreed() {
     using device::Progress;
-    NcclTransport& nccl = executor_.nccl();
+    execute::NcclTransport& nccl = executor_.nccl();
     if (mode_ == NcclRun::Mode::not_yet) begin_as_agreed();
     Progress mine = Progress::under_way;
     if (mode_ != NcclRun::Mode::not_yet) {
@@ -434,7 +434,7 @@ void ComposedRun::ended() {
     running_ = false;
     Process::instance().report().refused_reads.add(executor_.take_refusals());
     if (!device_memory_.any()) return;
-    const DeviceMemory::Counts counts = device_memory_.take_counts();
+    const execute::DeviceMemory::Counts counts = device_memory_.take_counts();
     composed_device_counts.calls.fetch_add(1, std::memory_order_relaxed);
     composed_device_counts.bytes_read.fetch_add(counts.bytes_read, std::memory_order_relaxed);
     composed_device_counts.bytes_written.fetch_add(counts.bytes_written, std::memory_order_relaxed);
@@ -465,7 +465,7 @@ void ComposedRun::finish_alone() {
 
 int ComposedRun::wait() {
     if (plan_->may_block_ && !nccl_run_) finish_alone();
-    SpinWait spin_wait(2, 1);
+    node::SpinWait spin_wait(2, 1);
     bool done = false;
     int code = MPI_SUCCESS;
     for (spin_wait.reset(); (code = test(done)), !done; spin_wait.pause()) {

@@ -62,7 +62,7 @@ class ComposedPlan {
     std::vector<std::string> names_;
     std::vector<std::int64_t> buffer_bytes_;
     plan::Program program_;
-    BoundProgram bound_;
+    execute::BoundProgram bound_;
     std::vector<MPI_Op> ops_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     std::int64_t tags_ = 1;
@@ -74,7 +74,7 @@ class ComposedPlan {
     std::int64_t device_messages_ = 0;
     bool wants_nccl_ = false;             ///< the factoring has messages by NCCL
     std::shared_ptr<ComposedNccl> nccl_;  ///< where all ranks have it
-    BoundProgram by_messages_;            ///< then: the same without NCCL
+    execute::BoundProgram by_messages_;   ///< then: the same without NCCL
     std::chrono::seconds nccl_limit_{};
     bool looks_for_devices_ = true, opens_handles_ = true;  ///< as the settings have it
     Waiting::Policy waiting_ = Waiting::Policy::automatic;
@@ -114,9 +114,10 @@ class ComposedRun : public BackgroundOperation {
   private:
     /// One of the plan's programs as this rank runs it.
     struct Variant {
-        const BoundProgram* program = nullptr;  ///< the plan's; null: there is none
-        std::optional<BoundProgram> staged;  ///< in its place where buffers are on devices: with more messages packed
-        const BoundProgram& bound() const { return staged ? *staged : *program; }
+        const execute::BoundProgram* program = nullptr;  ///< the plan's; null: there is none
+        std::optional<execute::BoundProgram>
+            staged;  ///< in its place where buffers are on devices: with more messages packed
+        const execute::BoundProgram& bound() const { return staged ? *staged : *program; }
     };
 
     void find_devices();
@@ -136,10 +137,10 @@ class ComposedRun : public BackgroundOperation {
     std::vector<char*> bases_;
     std::vector<Operation> operations_;
     OperationMemory memory_;
-    Variant usual_, by_messages_;       ///< the second one: of plans with NCCL, after its failure
-    const Variant* variant_ = nullptr;  ///< of the current run
-    std::vector<bool> on_device_;       ///< by buffer
-    DeviceMemory device_memory_;        ///< in its place where any buffer is on a device
+    Variant usual_, by_messages_;          ///< the second one: of plans with NCCL, after its failure
+    const Variant* variant_ = nullptr;     ///< of the current run
+    std::vector<bool> on_device_;          ///< by buffer
+    execute::DeviceMemory device_memory_;  ///< in its place where any buffer is on a device
     struct Pinned {
         device::HostBlock block;
         void give_back() { device::Resources::instance().give_back(std::exchange(block, {})); }

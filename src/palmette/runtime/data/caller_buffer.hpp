@@ -84,7 +84,7 @@ class CallerBuffer {
         return ranks_ > 0 ? rank * bytes(0) : 0;
     }
     /// Lists by rank for `bind`, empty where blocks are uniform; valid as long as this lives.
-    Layout::Ranks ranks() const {
+    execute::Layout::Ranks ranks() const {
         return {lengths_.empty() ? nullptr : lengths_.data(), offsets_.empty() ? nullptr : offsets_.data()};
     }
     bool is_staged() const { return staging_forced_ || !dense_; }

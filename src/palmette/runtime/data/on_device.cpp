@@ -293,13 +293,13 @@ char* OnDevice::on_device(char* base, bool of_send) const {
 }
 
 template <class Visit>
-void OnDevice::each_piece(const BoundProgram& program, Visit visit) {
-    for (const BoundStep& step : program.steps) {
+void OnDevice::each_piece(const execute::BoundProgram& program, Visit visit) {
+    for (const execute::BoundStep& step : program.steps) {
         const bool message = step.kind == plan::StepKind::recv;
         const std::uint32_t first = message ? step.first_piece : step.first_target;
         const std::uint32_t count = message ? step.piece_count : step.target_count;
         for (std::uint32_t i = first; i < first + count; ++i)
-            if (const Piece& piece = program.pieces[i]; piece.buffer == plan::Buffer::recv)
+            if (const execute::Piece& piece = program.pieces[i]; piece.buffer == plan::Buffer::recv)
                 visit(piece.offset, piece.bytes);
     }
 }
@@ -320,7 +320,7 @@ void split(std::int64_t begin, std::int64_t bytes, Visit visit) {
 
 }  // namespace
 
-void OnDevice::overlap(const Bases& bases, const BoundProgram& program) {
+void OnDevice::overlap(const execute::Bases& bases, const execute::BoundProgram& program) {
     bases_ = bases;
     // What comes from the device later must not overwrite what the plan has written.
     if (reads_recv_) read_all();

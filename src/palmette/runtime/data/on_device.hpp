@@ -38,7 +38,7 @@ extern constinit DeviceCounts composed_device_counts;
 ///
 /// MPI orders nothing with a device's queues: the program has synchronised before the call, and results are complete
 /// when it returns, or when the request is.
-class OnDevice final : public StepData {
+class OnDevice final : public execute::StepData {
   public:
     explicit OnDevice(const CallArguments& arguments);
     ~OnDevice() override;
@@ -86,7 +86,7 @@ class OnDevice final : public StepData {
 
     /// `program` reads and writes pieces while others are copied, from here until the output is copied back. Must
     /// precede `read_all`.
-    void overlap(const Bases& bases, const BoundProgram& program);
+    void overlap(const execute::Bases& bases, const execute::BoundProgram& program);
     int about_to_read(std::int64_t offset, std::int64_t bytes) override;
     void wrote(std::int64_t offset, std::int64_t bytes) override;
 
@@ -107,7 +107,7 @@ class OnDevice final : public StepData {
         return buffer.is_open() ? buffer.host() + base : given;
     }
     template <class Visit>
-    void each_piece(const BoundProgram& program, Visit visit);
+    void each_piece(const execute::BoundProgram& program, Visit visit);
 
     static constinit thread_local OnDevice* current_;
 
@@ -120,7 +120,7 @@ class OnDevice final : public StepData {
     std::int64_t own_begin_ = 0, own_bytes_ = -1;  ///< the part of recv_ that is read, where it isn't all
     bool has_read_ = false, in_place_ = false, left_ = false;
     device::Status failure_ = nullptr;
-    Bases bases_;
+    execute::Bases bases_;
     std::vector<std::int64_t>
         unwritten_;  ///< by piece of recv_: bytes that steps have still to write; empty: no overlap
 };

@@ -66,12 +66,12 @@ class Operation {
     bool exact() const { return exact_; }
     /// Null when the MPI reduces: user-defined operations, and elements that the kernels don't know. A kernel needs no
     /// MPI and may run in any thread, at any time, on any copy of the elements.
-    Kernel kernel() const { return kernel_; }
+    kernels::Kernel kernel() const { return kernel_; }
     const ElementLayout& layout() const { return layout_; }
     /// What the kernel is for; nothing where the MPI reduces.
     struct Known {
-        Operator op;
-        Element element;
+        kernels::Operator op;
+        kernels::Element element;
     };
     std::optional<Known> known() const { return kernel_ ? std::optional(known_) : std::nullopt; }
 
@@ -92,7 +92,7 @@ class Operation {
     MPI_Op op_;
     MPI_Datatype type_;
     MPI_Comm comm_;
-    Kernel kernel_ = nullptr;
+    kernels::Kernel kernel_ = nullptr;
     Known known_{};
     ElementLayout layout_;
     Obstacle obstacle_ = Obstacle::none;

@@ -6,7 +6,7 @@
 
 namespace palmette::runtime {
 
-class OperationMemory final : public HostMemory {
+class OperationMemory final : public execute::HostMemory {
   public:
     /// As a plan counts them; they must live as long as this is used.
     void use(const Operation* operations) { operations_ = operations; }
@@ -18,10 +18,10 @@ class OperationMemory final : public HostMemory {
         return operation.apply(left - lower, right - lower, target - lower, bytes / operation.layout().extent);
     }
     std::int64_t element_bytes(std::uint8_t index) const override { return operations_[index].layout().extent; }
-    std::optional<KnownOperation> known(std::uint8_t index) const override {
+    std::optional<execute::KnownOperation> known(std::uint8_t index) const override {
         const auto known = operations_[index].known();
         if (!known || !operations_[index].layout().dense()) return std::nullopt;
-        return KnownOperation{known->op, known->element};
+        return execute::KnownOperation{known->op, known->element};
     }
 
   private:

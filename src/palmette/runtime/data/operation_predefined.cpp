@@ -9,6 +9,8 @@
 namespace palmette::runtime {
 namespace {
 
+using kernels::Element;
+using kernels::Operator;
 using enum TypeGroup;
 
 bool is_integer(TypeGroup group) { return group == c_integer || group == fortran_integer || group == multi_language; }
@@ -38,7 +40,7 @@ bool is_defined(Operator op, TypeGroup group) {
 }
 
 ElementLayout layout_of(Element element) {
-    const ElementBytes bytes = bytes_of(element);
+    const kernels::ElementBytes bytes = bytes_of(element);
     return {static_cast<std::int64_t>(bytes.size), static_cast<std::int64_t>(bytes.extent), 0,
             static_cast<std::int64_t>(bytes.true_extent)};
 }
@@ -48,12 +50,12 @@ PredefinedType type_of(TypeGroup group, std::optional<Element> element) {
     type.has_element = element.has_value();
     type.element = element.value_or(Element::byte);
     if (element) type.layout = layout_of(*element);
-    for (std::size_t i = 0; i < operator_count; ++i) {
+    for (std::size_t i = 0; i < kernels::operator_count; ++i) {
         const auto op = static_cast<Operator>(i);
         type.defined[i] = is_defined(op, group);
         if (!element || !type.defined[i]) continue;
-        type.kernels[i] = kernel_for(op, *element);
-        type.exact[i] = is_exact(op, *element);
+        type.kernels[i] = kernels::kernel_for(op, *element);
+        type.exact[i] = kernels::is_exact(op, *element);
     }
     return type;
 }

@@ -36,16 +36,16 @@ struct SizedAs {
 
 struct PredefinedType {
     bool has_element = false;  ///< not so: the kernels don't know it, as Fortran's reals of 16 bytes
-    Element element{};
-    ElementLayout layout;                          ///< of the element
-    std::array<Kernel, operator_count> kernels{};  ///< for the element
-    std::array<bool, operator_count> exact{};
-    std::array<bool, operator_count> defined{};  ///< whether MPI defines the operation
-    std::optional<SizedAs> sized;                ///< the element follows from the size, which the MPI defines
+    kernels::Element element{};
+    ElementLayout layout;                                            ///< of the element
+    std::array<kernels::Kernel, kernels::operator_count> kernels{};  ///< for the element
+    std::array<bool, kernels::operator_count> exact{};
+    std::array<bool, kernels::operator_count> defined{};  ///< whether MPI defines the operation
+    std::optional<SizedAs> sized;                         ///< the element follows from the size, which the MPI defines
 };
 
 struct PredefinedOp {
-    std::optional<Operator> op;  ///< none: MPI_REPLACE and MPI_NO_OP, which reduce nothing
+    std::optional<kernels::Operator> op;  ///< none: MPI_REPLACE and MPI_NO_OP, which reduce nothing
 };
 
 /// Everything predefined. A look-up costs a few nanoseconds, and for Fortran's default kinds a PMPI_Type_size.
@@ -70,7 +70,7 @@ class Predefined {
     void add_c();
     void add_extensions();
     void add_fortran();
-    void add(MPI_Datatype type, TypeGroup group, std::optional<Element> element);
+    void add(MPI_Datatype type, TypeGroup group, std::optional<kernels::Element> element);
     void add_by_size(MPI_Datatype type, TypeGroup group, TypeGroup members);
     template <class T>
     void add_integer(MPI_Datatype type, TypeGroup group = TypeGroup::c_integer);

@@ -25,7 +25,8 @@ void each_block(const CallerBuffer& buffer, int ranks, std::int64_t offset, std:
 
 }  // namespace
 
-void StagedExchange::open(CallerBuffer& send, CallerBuffer& recv, const Bases& bases, bool packed, MPI_Comm comm) {
+void StagedExchange::open(CallerBuffer& send, CallerBuffer& recv, const execute::Bases& bases, bool packed,
+                          MPI_Comm comm) {
     send_ = &send;
     recv_ = &recv;
     bases_ = bases;

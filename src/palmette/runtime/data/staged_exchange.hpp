@@ -13,10 +13,10 @@ namespace palmette::runtime {
 
 /// Packs a block of the send buffer when a step first reads from it, and unpacks one of the receive buffer when all of
 /// it has arrived: the plan writes each of its bytes once.
-class StagedExchange : public StepData {
+class StagedExchange : public execute::StepData {
   public:
     /// For one operation. The buffers have been prepared and must outlive it. `packed`: the send buffer is already.
-    void open(CallerBuffer& send, CallerBuffer& recv, const Bases& bases, bool packed, MPI_Comm comm);
+    void open(CallerBuffer& send, CallerBuffer& recv, const execute::Bases& bases, bool packed, MPI_Comm comm);
     /// Unpacks what is left. Returns the first error.
     int close();
 
@@ -26,7 +26,7 @@ class StagedExchange : public StepData {
   private:
     CallerBuffer* send_ = nullptr;
     CallerBuffer* recv_ = nullptr;
-    Bases bases_;
+    execute::Bases bases_;
     MPI_Comm comm_ = MPI_COMM_NULL;
     std::vector<char> packed_;        ///< by rank
     std::vector<std::int64_t> left_;  ///< by rank: bytes of its block that haven't arrived; -1: unpacked

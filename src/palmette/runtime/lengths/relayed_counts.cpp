@@ -19,7 +19,7 @@ void RelayedCounts::set(std::int64_t key, std::int64_t bytes) {
         entries_.insert(at, {key, bytes});
 }
 
-void RelayedCounts::add(Layout::RelayedCounts entries) {
+void RelayedCounts::add(execute::Layout::RelayedCounts entries) {
     entries_.insert(entries_.end(), entries.begin(), entries.end());
     std::sort(entries_.begin(), entries_.end());
 }
@@ -65,13 +65,13 @@ struct ExchangedCounts {
 int exchange_counts(Work& work, RelayedCounts& some, bool* expected) {
     constexpr std::int64_t word = sizeof(std::int64_t);
     const CachedPlan& plan = *work.plan;
-    Layout layout;
+    execute::Layout layout;
     layout.uniform_bytes = word;
     layout.transports = &work.state->executor().transports();
-    const BoundProgram bound = bind(plan.collective(), plan.program, *plan.route.job, layout);
+    const execute::BoundProgram bound = execute::bind(plan.collective(), plan.program, *plan.route.job, layout);
     ExchangedCounts counts(work);
     MpiExecutor& executor = work.state->executor();
-    Environment environment = work.environment(executor);
+    execute::Environment environment = work.environment(executor);
     environment.bases = {reinterpret_cast<char*>(counts.send.data()), reinterpret_cast<char*>(counts.recv.data())};
     environment.data = nullptr;  // that of the call itself
     executor.prepare(bound);
@@ -79,7 +79,7 @@ int exchange_counts(Work& work, RelayedCounts& some, bool* expected) {
     const std::int64_t ranks = work.state->size();
     for (std::int64_t r = 0; expected && r < ranks; ++r)
         *expected = *expected && counts.recv[static_cast<std::size_t>(r)] == work.recv.bytes(static_cast<int>(r));
-    Layout::RelayedCounts found;
+    execute::Layout::RelayedCounts found;
     for (std::size_t layer = 0; layer < plan.program.scratch.size(); ++layer) {
         const char* at = executor.scratch() + bound.layer_at[layer];
         for (const plan::Interval& interval : plan.program.scratch[layer].intervals())

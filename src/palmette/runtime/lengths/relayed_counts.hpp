@@ -14,13 +14,13 @@ class RelayedCounts {
   public:
     void set(std::int64_t key, std::int64_t bytes);
     /// The same for many, each once, in any order.
-    void add(Layout::RelayedCounts entries);
+    void add(execute::Layout::RelayedCounts entries);
     /// The rank's own block of a gatherv or scatterv.
     void add_own(const Work& work);
-    const Layout::RelayedCounts& sorted() const { return entries_; }
+    const execute::Layout::RelayedCounts& sorted() const { return entries_; }
 
   private:
-    Layout::RelayedCounts entries_;
+    execute::Layout::RelayedCounts entries_;
 };
 
 /// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their

@@ -14,17 +14,17 @@ constexpr std::int64_t longest_interval = 1024;
 constexpr std::int64_t longest_pause = 4096;
 
 /// Whether messages can tell by their length that counts have changed: none is empty, split, or the node transport's.
-bool has_only_plain_messages(const BoundProgram& bound) {
-    return std::ranges::all_of(bound.steps, [](const BoundStep& step) {
+bool has_only_plain_messages(const execute::BoundProgram& bound) {
+    return std::ranges::all_of(bound.steps, [](const execute::BoundStep& step) {
         if (!plan::is_remote(step.kind)) return true;
         return plan::is_message(step.kind) && step.transport != MpiExecutor::node_index && step.bytes > 0 &&
-               step.bytes <= most_message_bytes;
+               step.bytes <= execute::most_message_bytes;
     });
 }
 
 }  // namespace
 
-bool RememberedLengths::arm(Work& work, Layout layout, RelayedCounts relayed, bool expected) {
+bool RememberedLengths::arm(Work& work, execute::Layout layout, RelayedCounts relayed, bool expected) {
     const auto keep = [&](Blocks& blocks, const CallerBuffer& buffer) {
         blocks = {};
         std::int64_t end = 0;
@@ -39,7 +39,7 @@ bool RememberedLengths::arm(Work& work, Layout layout, RelayedCounts relayed, bo
     discarded_bytes_ = std::max(discarded_bytes_, keep(recv_, work.recv));
     relayed_ = std::move(relayed);
     bound_ = {};
-    const BoundProgram& bound = bound_for(work, layout);
+    const execute::BoundProgram& bound = bound_for(work, layout);
     const bool none_empty = std::ranges::none_of(send_.lengths, [](std::int64_t bytes) { return bytes == 0; }) &&
                             std::ranges::none_of(recv_.lengths, [](std::int64_t bytes) { return bytes == 0; });
     armed_ =
@@ -55,21 +55,21 @@ bool RememberedLengths::are_those_of(const Work& work) const {
     return true;
 }
 
-const BoundProgram& RememberedLengths::bound_for(const Work& work, Layout layout) {
+const execute::BoundProgram& RememberedLengths::bound_for(const Work& work, execute::Layout layout) {
     // The relayed lengths are the same until `arm`: they needn't be compared.
     if (!bound_.holds(layout, work.state->size())) {
         layout.relayed_counts = &relayed_.sorted();
-        bound_.program = bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
+        bound_.program = execute::bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
         bound_.keep();
     }
     return bound_.program;
 }
 
-BoundProgram RememberedLengths::bound_to_discard(const Work& work, Layout layout) const {
+execute::BoundProgram RememberedLengths::bound_to_discard(const Work& work, execute::Layout layout) const {
     layout.send = {send_.lengths.data(), send_.offsets.data()};
     layout.recv = {recv_.lengths.data(), recv_.offsets.data()};
     layout.relayed_counts = &relayed_.sorted();
-    return bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
+    return execute::bind(work.plan->collective(), work.plan->program, *work.plan->route.job, layout);
 }
 
 std::int64_t RepeatedCounts::agreed_block(const Work& work) {

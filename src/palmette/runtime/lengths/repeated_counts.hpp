@@ -23,13 +23,13 @@ class RememberedLengths {
     void forget() { armed_ = false; }
     /// Collective: after the ranks have exchanged lengths. False: they can't be remembered, as all ranks know.
     /// `expected`: this rank receives the lengths that it has told.
-    bool arm(Work& work, Layout layout, RelayedCounts relayed, bool expected);
+    bool arm(Work& work, execute::Layout layout, RelayedCounts relayed, bool expected);
     bool are_those_of(const Work& work) const;
     /// The plan bound to a call's own lengths, which are those remembered, and its offsets.
-    const BoundProgram& bound_for(const Work& work, Layout layout);
+    const execute::BoundProgram& bound_for(const Work& work, execute::Layout layout);
     /// The plan bound to the remembered lengths, for a rank whose own differ: blocks lie in `discarded_bytes` bytes,
     /// sent and received ones in the same.
-    BoundProgram bound_to_discard(const Work& work, Layout layout) const;
+    execute::BoundProgram bound_to_discard(const Work& work, execute::Layout layout) const;
     std::int64_t discarded_bytes() const { return discarded_bytes_; }
 
   private:
@@ -39,7 +39,7 @@ class RememberedLengths {
     Blocks send_, recv_;
     std::int64_t discarded_bytes_ = 0;
     RelayedCounts relayed_;
-    BoundLengths bound_;
+    execute::BoundLengths bound_;
     bool armed_ = false;
 };
 

@@ -117,7 +117,7 @@ bool ask_for_edges(MPI_Comm comm, collectives::Neighbours& own) {
 }
 
 /// Blocks in the order of the lists of neighbours.
-class NeighbourPlaces : public Places {
+class NeighbourPlaces : public execute::Places {
   public:
     /// `bytes`: of every block; blocks lie one after the other.
     NeighbourPlaces(const NeighbourBlocks& blocks, plan::Rank rank, const collectives::Neighbours& own,
@@ -334,14 +334,14 @@ CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes
     return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-BoundProgram NeighbourPlans::bound_to(Function function, const CallerBuffer& send, const CallerBuffer& recv,
-                                      std::int64_t slot) {
+execute::BoundProgram NeighbourPlans::bound_to(Function function, const CallerBuffer& send, const CallerBuffer& recv,
+                                               std::int64_t slot) {
     const NeighbourPlaces places(blocks_for(function), {state_.rank()}, own_, send, recv, slot);
-    Layout layout;
+    execute::Layout layout;
     layout.places = &places;
     layout.ends_know_lengths = true;
     layout.transports = &state_.executor().transports();
-    return bind(plan::Collective::composed, program(function, false), state_.job(), layout);
+    return execute::bind(plan::Collective::composed, program(function, false), state_.job(), layout);
 }
 
 const plan::Program& NeighbourPlans::program(Function function, bool combined) {
@@ -415,10 +415,10 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     plan.program = program(function, combined);
     if (bytes < 0) return;
     const NeighbourPlaces places(blocks, rank, own_, bytes);
-    Layout layout;
+    execute::Layout layout;
     layout.places = &places;
     layout.transports = &state_.executor().transports();
-    plan.bound = bind(plan.collective(), plan.program, state_.job(), layout);
+    plan.bound = execute::bind(plan.collective(), plan.program, state_.job(), layout);
 }
 
 }  // namespace palmette::runtime

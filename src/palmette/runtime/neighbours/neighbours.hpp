@@ -50,8 +50,8 @@ class NeighbourPlans : public Kept {
 
     /// Where lengths differ: the direct program for blocks of more than `slot` bytes of a call, whose buffers are
     /// prepared.
-    BoundProgram bound_to(select::Function function, const CallerBuffer& send, const CallerBuffer& recv,
-                          std::int64_t slot = 0);
+    execute::BoundProgram bound_to(select::Function function, const CallerBuffer& send, const CallerBuffer& recv,
+                                   std::int64_t slot = 0);
     /// Where lengths differ: the slot for a blocking call that isn't left to the MPI (why_left), -1: none. Counts the
     /// call; collective at some. `send` null: a call with erroneous arguments.
     std::int64_t slot_for(select::Function function, const CallerBuffer* send);

@@ -41,7 +41,7 @@ void Aggregation::look_after_kept() {
         return;
     }
     if (!kept_ || ++kept_calls_ % kept_between != 0) return;
-    const auto code = smallest(comm_, agreement_code(kept_->reason(), rank_));
+    const auto code = smallest(comm_, execute::agreement_code(kept_->reason(), rank_));
     if (code && conclude(*code, kept_->why())) return;
     if (!code) why_ = "the MPI's messages have failed";
     leave();
@@ -51,7 +51,7 @@ void Aggregation::look_after_kept() {
 bool Aggregation::conclude(std::int64_t code, std::string_view own_detail) {
     in_service_ = code == 0;
     if (in_service_) return true;
-    const std::int32_t finder = rank_in(code);
+    const std::int32_t finder = execute::rank_in(code);
     std::array<char, 160> text{};
     if (rank_ == finder) std::memcpy(text.data(), own_detail.data(), std::min(own_detail.size(), text.size() - 1));
     const int error = PMPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, finder, comm_);
@@ -59,7 +59,7 @@ bool Aggregation::conclude(std::int64_t code, std::string_view own_detail) {
     return false;
 }
 
-bool Aggregation::join(const BoundProgram& program) {
+bool Aggregation::join(const execute::BoundProgram& program) {
     leave();
     for (std::size_t stage = 0; stage < groups_->stages(); ++stage) {
         aggregate::Problem problem;
@@ -68,7 +68,7 @@ bool Aggregation::join(const BoundProgram& program) {
         } catch (const std::bad_alloc&) {
             problem = {Reason::no_resource, "this process is out of memory"};
         }
-        const auto code = smallest(comm_, agreement_code(problem.reason, rank_));
+        const auto code = smallest(comm_, execute::agreement_code(problem.reason, rank_));
         if (code && conclude(*code, base::cat(aggregate::name_of(problem.reason), ": ", problem.detail))) continue;
         if (!code) why_ = "the MPI's messages have failed";
         leave();
@@ -77,7 +77,7 @@ bool Aggregation::join(const BoundProgram& program) {
     return true;
 }
 
-bool Aggregation::serves(const Operation& operation, const BoundProgram& program) {
+bool Aggregation::serves(const Operation& operation, const execute::BoundProgram& program) {
     if (in_service_ && program.keeps) look_after_kept();
     if (!in_service_) {
         if (++calls_without_ < retry_after_) return false;
@@ -92,7 +92,7 @@ bool Aggregation::serves(const Operation& operation, const BoundProgram& program
     return false;
 }
 
-bool Aggregation::succeeded(const AggregationTransport& transport) {
+bool Aggregation::succeeded(const execute::AggregationTransport& transport) {
     std::string detail;
     if (const auto& failure = transport.failure())
         detail = base::cat(aggregate::name_of(failure->reason), ": ", failure->detail);

@@ -32,7 +32,7 @@ class Aggregation {
           rank_(rank),
           level_(level),
           only_short_(only_short),
-          tree_(agreement_tree(job, topology::Rank{rank})),
+          tree_(execute::agreement_tree(job, topology::Rank{rank})),
           groups_(std::move(groups)),
           count_(count) {}
 
@@ -41,14 +41,14 @@ class Aggregation {
 
     /// Collective: makes and joins the groups that the program's messages with service positions belong to. Whether all
     /// ranks are members now; else why() says why not.
-    bool join(const BoundProgram& program);
+    bool join(const execute::BoundProgram& program);
 
     /// Collective, before each operation: whether aggregators serve it. After a failure the groups are made anew at the
     /// 256th call, at the 1024th after that, and so on: a daemon's host that is gone costs a second each time.
-    bool serves(const Operation& operation, const BoundProgram& program);
+    bool serves(const Operation& operation, const execute::BoundProgram& program);
 
     /// Collective, after each operation: whether it has succeeded on all ranks. If not, they leave the groups.
-    bool succeeded(const AggregationTransport& transport);
+    bool succeeded(const execute::AggregationTransport& transport);
 
     /// Collective: where the communicator is freed.
     void leave();
@@ -56,8 +56,8 @@ class Aggregation {
     /// Members that keep results; null: ranks agree after each operation. Null before `serves` of a program that keeps.
     KeptMembers* kept() const { return kept_.get(); }
 
-    std::vector<AggregationChannel>& channels() { return groups_->channels; }
-    const AgreementTree& tree() const { return tree_; }
+    std::vector<execute::AggregationChannel>& channels() { return groups_->channels; }
+    const execute::AgreementTree& tree() const { return tree_; }
     /// Why aggregators don't serve the last operation, with the rank that found out; the same on all ranks.
     const std::string& why() const { return why_; }
 
@@ -71,7 +71,7 @@ class Aggregation {
     int rank_;
     std::size_t level_;
     bool only_short_;
-    AgreementTree tree_;
+    execute::AgreementTree tree_;
     std::unique_ptr<Groups> groups_;
     bool in_service_ = false;
     std::string why_;

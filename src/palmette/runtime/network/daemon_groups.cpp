@@ -58,12 +58,12 @@ void DaemonGroups::leave() {
     if (joining_since_ && rank_ == 0 && Clock::now() - *joining_since_ > long_wait)
         ask_again_at.store(Clock::now() + not_asked);
     joining_since_.reset();
-    for (AggregationChannel& one : channels) one.service->leave();
+    for (execute::AggregationChannel& one : channels) one.service->leave();
     channels.clear();
     clients_.clear();
 }
 
-aggregate::Problem DaemonGroups::pass(std::size_t stage, const BoundProgram& program) {
+aggregate::Problem DaemonGroups::pass(std::size_t stage, const execute::BoundProgram& program) {
     if (stage == 0) return open(program);
     if (stage == 1) {
         joining_since_ = Clock::now();
@@ -76,7 +76,7 @@ aggregate::Problem DaemonGroups::pass(std::size_t stage, const BoundProgram& pro
     return {};
 }
 
-aggregate::Problem DaemonGroups::open(const BoundProgram& program) {
+aggregate::Problem DaemonGroups::open(const execute::BoundProgram& program) {
     Opening opening;
     std::vector<aggregate::Invitation> invitations(job_.aggregators().size() *
                                                    static_cast<std::size_t>(program.channels));
@@ -125,7 +125,7 @@ aggregate::Problem DaemonGroups::open(const BoundProgram& program) {
     membership.token.emplace();
     membership.token->text.assign(opening.token.data(), opening.token_bytes);
     membership.token->key = opening.key;
-    for (const auto& [peer, channel] : channels_of(program, job_.size())) {
+    for (const auto& [peer, channel] : execute::channels_of(program, job_.size())) {
         const auto which = static_cast<std::size_t>(peer - job_.size());
         try {
             membership.daemon = aggregate::numeric(aggregate::Address::read(job_.aggregators()[which].address));
@@ -146,7 +146,7 @@ aggregate::Problem DaemonGroups::wait_until_joined() {
     constexpr int longest_wait_ms = 10;
     for (;;) {
         std::vector<pollfd> watched;
-        for (const AggregationChannel& one : channels) {
+        for (const execute::AggregationChannel& one : channels) {
             aggregate::Service& service = *one.service;
             service.progress();
             if (service.failed())
@@ -162,7 +162,7 @@ aggregate::Problem DaemonGroups::wait_until_joined() {
     }
 }
 
-bool DaemonGroups::combine(Operator op, Element element) const {
+bool DaemonGroups::combine(kernels::Operator op, kernels::Element element) const {
     return aggregate::supported(aggregate::Collective::allreduce, op, element, only_sharp_) == Reason::none;
 }
 

@@ -24,14 +24,14 @@ class DaemonGroups final : public Groups {
 
     /// Takes as long as an unreachable daemon needs to be given up, at most 10 s.
     std::size_t stages() const override { return 3; }
-    aggregate::Problem pass(std::size_t stage, const BoundProgram& program) override;
+    aggregate::Problem pass(std::size_t stage, const execute::BoundProgram& program) override;
     void leave() override;
-    bool combine(Operator op, Element element) const override;
+    bool combine(kernels::Operator op, kernels::Element element) const override;
 
   private:
     using Clock = std::chrono::steady_clock;
 
-    aggregate::Problem open(const BoundProgram& program);
+    aggregate::Problem open(const execute::BoundProgram& program);
     aggregate::Problem wait_until_joined();
 
     MPI_Comm comm_;

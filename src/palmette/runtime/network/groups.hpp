@@ -20,13 +20,13 @@ class Groups {
     /// Joining takes so many stages. After each all ranks agree whether all have passed; what one of them finds in one
     /// stage the others needn't wait for in the next.
     virtual std::size_t stages() const = 0;
-    virtual aggregate::Problem pass(std::size_t stage, const BoundProgram& program) = 0;
+    virtual aggregate::Problem pass(std::size_t stage, const execute::BoundProgram& program) = 0;
     /// Leaves what has been joined, after a stage that has failed somewhere, or later.
     virtual void leave() = 0;
     /// Whether the groups combine so; the same on all ranks, once they have joined.
-    virtual bool combine(Operator op, Element element) const = 0;
+    virtual bool combine(kernels::Operator op, kernels::Element element) const = 0;
 
-    std::vector<AggregationChannel> channels;  ///< of this rank
+    std::vector<execute::AggregationChannel> channels;  ///< of this rank
 };
 
 }  // namespace palmette::runtime

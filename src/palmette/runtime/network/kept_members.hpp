@@ -29,7 +29,7 @@ class KeptMembers {
     /// Collective, when the communicator is freed or the groups are left: returns when all ranks have all results.
     void end();
 
-    KeptGroup group() const { return {peers_.get(), ranks_}; }
+    execute::KeptGroup group() const { return {peers_.get(), ranks_}; }
     /// What this rank has found out.
     aggregate::Reason reason() const;
     /// "reason: detail (rank 7)", as far as this rank knows.

@@ -69,7 +69,7 @@ SwitchGroups::SwitchGroups(MPI_Comm comm, const topology::Job& job, int rank, st
 
 SwitchGroups::~SwitchGroups() = default;
 
-Problem SwitchGroups::pass(std::size_t stage, const BoundProgram& program) {
+Problem SwitchGroups::pass(std::size_t stage, const execute::BoundProgram& program) {
     if (stage == 0) return find(program);
     if (stage == 4) return share_capabilities();
     if (leader_ < 0) return {};
@@ -95,9 +95,9 @@ Problem SwitchGroups::pass(std::size_t stage, const BoundProgram& program) {
     }
 }
 
-Problem SwitchGroups::find(const BoundProgram& program) {
+Problem SwitchGroups::find(const execute::BoundProgram& program) {
     const topology::Partition& groups = job_.levels()[level_].groups;
-    const auto messages = channels_of(program, job_.size());
+    const auto messages = execute::channels_of(program, job_.size());
     leader_ = messages.empty() ? -1 : groups.group_of(job_.position_of(topology::Rank{rank_}).value);
     auto joined = std::make_shared<Joined>(comm_, leader_);
     if (leader_ < 0) return {};
@@ -136,7 +136,7 @@ void SwitchGroups::leave() {
     joined_.reset();
 }
 
-bool SwitchGroups::combine(Operator op, Element element) const { return combines_(op, element); }
+bool SwitchGroups::combine(kernels::Operator op, kernels::Element element) const { return combines_(op, element); }
 
 bool SwitchGroups::any() { return joined_count.load(std::memory_order_relaxed) > 0; }
 

@@ -21,9 +21,9 @@ class SwitchGroups final : public Groups {
     ~SwitchGroups() override;
 
     std::size_t stages() const override { return 5; }
-    aggregate::Problem pass(std::size_t stage, const BoundProgram& program) override;
+    aggregate::Problem pass(std::size_t stage, const execute::BoundProgram& program) override;
     void leave() override;
-    bool combine(Operator op, Element element) const override;
+    bool combine(kernels::Operator op, kernels::Element element) const override;
 
     /// Whether this process is a member of some.
     static bool any();
@@ -33,7 +33,7 @@ class SwitchGroups final : public Groups {
   private:
     struct Joined;
 
-    aggregate::Problem find(const BoundProgram& program);
+    aggregate::Problem find(const execute::BoundProgram& program);
     aggregate::Problem share_capabilities();
 
     MPI_Comm comm_;

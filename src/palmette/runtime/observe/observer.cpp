@@ -4,7 +4,7 @@ namespace palmette::runtime {
 
 void Observers::add(std::unique_ptr<Observer> observer) {
     Observer* const only = all_.empty() ? observer.get() : this;
-    if (observer->wants_steps()) of_steps_ = of_steps_ ? this : static_cast<StepObserver*>(observer.get());
+    if (observer->wants_steps()) of_steps_ = of_steps_ ? this : static_cast<execute::StepObserver*>(observer.get());
     of_calls_ = only;
     all_.push_back(std::move(observer));
 }
@@ -24,11 +24,11 @@ void Observers::call_left(const CallEvent& call) {
 void Observers::compared(const Communicator& state, const CachedPlan& plan) {
     for (const auto& one : all_) one->compared(state, plan);
 }
-void Observers::step_started(const BoundProgram& program, std::uint32_t step) {
+void Observers::step_started(const execute::BoundProgram& program, std::uint32_t step) {
     for (const auto& one : all_)
         if (one->wants_steps()) one->step_started(program, step);
 }
-void Observers::step_completed(const BoundProgram& program, std::uint32_t step) {
+void Observers::step_completed(const execute::BoundProgram& program, std::uint32_t step) {
     for (const auto& one : all_)
         if (one->wants_steps()) one->step_completed(program, step);
 }

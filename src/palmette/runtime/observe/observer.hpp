@@ -27,7 +27,7 @@ struct CallEvent {
 };
 
 /// Called locally, in the thread that makes or progresses the call; must neither communicate nor block.
-class Observer : public StepObserver {
+class Observer : public execute::StepObserver {
   public:
     /// A plan is served for the first time; not timed.
     virtual void plan_made(Communicator&, CachedPlan&) {}
@@ -39,8 +39,8 @@ class Observer : public StepObserver {
     virtual void compared(const Communicator&, const CachedPlan&) {}
     /// Whether it subscribes to steps, which are many.
     virtual bool wants_steps() const { return false; }
-    void step_started(const BoundProgram&, std::uint32_t) override {}
-    void step_completed(const BoundProgram&, std::uint32_t) override {}
+    void step_started(const execute::BoundProgram&, std::uint32_t) override {}
+    void step_completed(const execute::BoundProgram&, std::uint32_t) override {}
 };
 
 /// All observers of a process, notified one after the other. Without any, `of_calls` is null, which is all that a call
@@ -53,20 +53,20 @@ class Observers : public Observer {
 
     /// Whom to notify of calls; null: none.
     Observer* of_calls() const { return of_calls_; }
-    StepObserver* of_steps() const { return of_steps_; }
+    execute::StepObserver* of_steps() const { return of_steps_; }
 
     void plan_made(Communicator& state, CachedPlan& plan) override;
     void call_begins(const CallEvent& call) override;
     void call_ended(const CallEvent& call) override;
     void call_left(const CallEvent& call) override;
     void compared(const Communicator& state, const CachedPlan& plan) override;
-    void step_started(const BoundProgram& program, std::uint32_t step) override;
-    void step_completed(const BoundProgram& program, std::uint32_t step) override;
+    void step_started(const execute::BoundProgram& program, std::uint32_t step) override;
+    void step_completed(const execute::BoundProgram& program, std::uint32_t step) override;
 
   private:
     std::vector<std::unique_ptr<Observer>> all_;
     Observer* of_calls_ = nullptr;  ///< the only one, or this
-    StepObserver* of_steps_ = nullptr;
+    execute::StepObserver* of_steps_ = nullptr;
 };
 
 }  // namespace palmette::runtime

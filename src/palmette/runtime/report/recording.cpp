@@ -17,8 +17,8 @@ using Sends = std::map<std::int32_t, trace::PlanSend>;
 
 /// Adds the messages of `times` runs of a bound program; what ranks of a node read in each other's memory isn't one,
 /// and what goes to aggregators isn't between ranks.
-void add_sends(Sends& to, const BoundProgram& program, std::uint32_t times) {
-    for (const BoundStep& step : program.steps) {
+void add_sends(Sends& to, const execute::BoundProgram& program, std::uint32_t times) {
+    for (const execute::BoundStep& step : program.steps) {
         if (step.kind != plan::StepKind::send) continue;
         if (step.transport == MpiExecutor::aggregation_index) continue;
         trace::PlanSend& send = to[step.peer];

@@ -55,7 +55,7 @@ void Background::start(Task& task) {
         task.code = task.work.open();
         if (task.code == MPI_SUCCESS) {
             task.executor.prepare(task.work.bound());
-            Environment environment = task.work.environment(task.executor);
+            execute::Environment environment = task.work.environment(task.executor);
             environment.first_tag = task.tags.first;
             task.code = task.executor.begin(task.work.bound(), environment);
             if (task.code == MPI_SUCCESS) task.code = task.executor.progress(done);
@@ -140,7 +140,7 @@ void Background::wait_for_tags(const Communicator& state, const TagSpace::Range&
         return std::any_of(running_.begin(), running_.end(),
                            [&](const Task* task) { return task->work.state == &state && task->tags.overlaps(tags); });
     };
-    SpinWait spin_wait(1, 1);
+    node::SpinWait spin_wait(1, 1);
     for (spin_wait.reset(); taken(); spin_wait.pause()) progress_all();
 }
 

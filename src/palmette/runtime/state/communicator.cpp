@@ -83,18 +83,18 @@ std::int64_t Communicator::ring_bytes() const {
     std::int32_t largest = nodes.even_size();
     for (std::int32_t g = 0; nodes.even_size() == 0 && g < nodes.count(); ++g)
         largest = std::max(largest, nodes.size_of(g));
-    return SharedShape().ring_for(std::max(largest, 1));
+    return node::SharedShape().ring_for(std::max(largest, 1));
 }
 
 void Communicator::set_up_sharing() {
     if (sharing_) return;
-    sharing_ = share(shadow_comm_, job_, rank_, SharedShape());
+    sharing_ = share(shadow_comm_, job_, rank_, node::SharedShape());
     if (sharing_->node) executor_ = MpiExecutor(waiting_, *sharing_->node);
 }
 
 bool Communicator::ranks_read_each_other() {
     if (ranks_read_each_other_) return *ranks_read_each_other_;
-    permit_siblings_to_read();
+    node::permit_siblings_to_read();
     const topology::Partition& nodes = job_.nodes().groups;
     const std::int32_t position = job_.position_of(topology::Rank{rank_}).value;
     const std::int32_t group = nodes.group_of(position), first = nodes.first(group), size = nodes.size_of(group);
@@ -110,7 +110,7 @@ bool Communicator::ranks_read_each_other() {
     if (size > 1)
         works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
                               MPI_BYTE, neighbor(size - 1), 0, shadow_comm_, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-                can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
+                node::can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
     // The word's lifetime must extend until all ranks have read.
     ranks_read_each_other_ = all_true(shadow_comm_, works).value_or(false);
     return *ranks_read_each_other_;

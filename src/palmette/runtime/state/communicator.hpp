@@ -51,7 +51,7 @@ struct CachedPlan {
     Tally tally;
     select::Route route;
     plan::Program program;
-    BoundProgram bound;  ///< where the call's sizes are uniform
+    execute::BoundProgram bound;  ///< where the call's sizes are uniform
     std::unique_ptr<Way> way = std::make_unique<Planned>();
 
     plan::Collective collective() const { return route.request.collective; }
@@ -76,7 +76,7 @@ class Communicator {
     MpiExecutor make_executor() const { return MpiExecutor(waiting_); }
     /// Collective at the first call: whether all ranks may read the memory of those of their node.
     bool ranks_read_each_other();
-    SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
+    node::SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
 
     /// Reference count: the program's handle, and each background operation that is outstanding here or may be started
     /// again. The last one frees this: Process::release_user.

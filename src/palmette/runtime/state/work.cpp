@@ -72,9 +72,9 @@ int Work::open() {
     return plan->bound.steps.empty() && !plan->program.steps.empty() ? plan->way->bind(*this) : MPI_SUCCESS;
 }
 
-Environment Work::environment(MpiExecutor& executor) {
+execute::Environment Work::environment(MpiExecutor& executor) {
     executor.messages().use(state->shadow_comm(), plan->buffered_sends);
-    Environment out;
+    execute::Environment out;
     named_.assign(plan->way->named_buffers, bases_.recv);
     out.bases = bases_;
     out.bases.named = named_.data();

@@ -69,21 +69,21 @@ class Work {
     /// the caller runs `bound` with `environment`, `close` unpacks the output to the caller. Such plans have no
     /// batches.
     int open();
-    const BoundProgram& bound() const { return *bound_; }
+    const execute::BoundProgram& bound() const { return *bound_; }
     /// For `executor`, whose transports it configures.
-    Environment environment(MpiExecutor& executor);
+    execute::Environment environment(MpiExecutor& executor);
     int close();
 
     // For the plan's way.
 
     /// Binds the call to a program that outlives it, or that it keeps.
-    void use(const BoundProgram& program) { bound_ = &program; }
-    void use(BoundProgram&& program) {
+    void use(const execute::BoundProgram& program) { bound_ = &program; }
+    void use(execute::BoundProgram&& program) {
         own_ = std::move(program);
         bound_ = &own_;
     }
     /// One run of a program on the call's buffers. Returns an MPI code.
-    int run_once(MpiExecutor& executor, const BoundProgram& program) {
+    int run_once(MpiExecutor& executor, const execute::BoundProgram& program) {
         executor.prepare(program);
         return executor.run(program, environment(executor));
     }
@@ -102,17 +102,17 @@ class Work {
 
     // For a way around the plan's, which lasts as long as that runs.
 
-    const Bases& bases() const { return bases_; }
+    const execute::Bases& bases() const { return bases_; }
     /// The buffers are others, in another memory; `scratch`: the plan's own blocks there; null: the executor's.
-    void move(Memory& memory, char* of_send, char* of_recv, char* scratch) {
+    void move(execute::Memory& memory, char* of_send, char* of_recv, char* scratch) {
         elsewhere_ = {&memory, scratch, nullptr};
         bases_.send = of_send;
         bases_.recv = of_recv;
     }
     /// `data` is told what steps read and write of buffers that aren't packed.
-    void watch(StepData& data) { elsewhere_.data = &data; }
+    void watch(execute::StepData& data) { elsewhere_.data = &data; }
     /// The memory in which the call's operation combines.
-    Memory& host_memory() {
+    execute::Memory& host_memory() {
         memory_.use(operation ? &*operation : nullptr);
         return memory_;
     }
@@ -122,18 +122,18 @@ class Work {
   private:
     [[gnu::cold, gnu::noinline]] int run_on_devices(MpiExecutor& executor);
 
-    Bases bases_;
+    execute::Bases bases_;
     std::vector<char*> named_;
     OperationMemory memory_;
-    const BoundProgram* bound_ = nullptr;
-    BoundProgram own_;        ///< where lengths differ between calls
-    bool piecewise_ = false;  ///< blocks are packed and unpacked one by one (`staged_`)
+    const execute::BoundProgram* bound_ = nullptr;
+    execute::BoundProgram own_;  ///< where lengths differ between calls
+    bool piecewise_ = false;     ///< blocks are packed and unpacked one by one (`staged_`)
     StagedExchange staged_;
     OnDevice* device_ = nullptr;  ///< whose copies of device memory are the buffers; null: they are the program's
     struct {
-        Memory* memory = nullptr;
+        execute::Memory* memory = nullptr;
         char* scratch = nullptr;
-        StepData* data = nullptr;
+        execute::StepData* data = nullptr;
     } elsewhere_;  ///< in place of the host's memory and of nobody who is told; null: as usual
     std::optional<Refusal> left_to_mpi_;
     bool held_ = false;

@@ -21,7 +21,7 @@ int isend(const char* data, int count, int peer, int tag, MPI_Comm comm, MPI_Req
 
 }  // namespace
 
-void MpiTransport::prepare(const BoundProgram& program) {
+void MpiTransport::prepare(const execute::BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
         if (vector.size() < size) vector.resize(size);
     };
@@ -35,10 +35,10 @@ void MpiTransport::prepare(const BoundProgram& program) {
     grow(completed_steps_, most);
 }
 
-int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
-                       std::int32_t tag, std::uint32_t step) {
+int MpiTransport::post(execute::Executor& /*executor*/, StepKind kind, char* data, std::int64_t bytes,
+                       std::int32_t peer, std::int32_t tag, std::uint32_t step) {
     do {
-        const int count = static_cast<int>(std::min(bytes, most_message_bytes));
+        const int count = static_cast<int>(std::min(bytes, execute::most_message_bytes));
         MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
         const int error = kind == StepKind::send ? isend(data, count, peer, tag, comm_, &request)
                                                  : PMPI_Irecv(data, count, MPI_BYTE, peer, tag, comm_, &request);
@@ -51,19 +51,19 @@ int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::i
     return MPI_SUCCESS;
 }
 
-int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Started& started) {
-    const BoundStep& step = executor.step(index);
+int MpiTransport::start(execute::Executor& executor, std::uint32_t index, bool last, execute::Started& started) {
+    const execute::BoundStep& step = executor.step(index);
     const int tag = executor.environment().first_tag + step.tag;
     char* data = executor.message_data(step);
     const bool* changed = executor.environment().counts_changed;
     const std::int64_t bytes = step.kind == StepKind::send && changed && *changed ? 0 : step.bytes;
-    started = Started::done;
+    started = execute::Started::done;
     if (buffered_sends_ && step.kind == StepKind::send && bytes > 0 && bytes <= BufferedSends::longest) {
         int error = MPI_SUCCESS;
         if (buffered_sends_->send(data, static_cast<int>(bytes), step.peer, tag, comm_, error)) return error;
     }
     // The last remaining message needs no request.
-    if (last && active_ == 0 && bytes <= most_message_bytes && !has_outstanding()) {
+    if (last && active_ == 0 && bytes <= execute::most_message_bytes && !has_outstanding()) {
         const int count = static_cast<int>(bytes);
         if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, comm_);
         MPI_Status status;
@@ -71,12 +71,12 @@ int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Star
         if (error == MPI_SUCCESS) note_length(executor, index, status);
         return error;
     }
-    started = Started::pending;
+    started = execute::Started::pending;
     return post(executor, step.kind, data, bytes, step.peer, tag, index);
 }
 
-void MpiTransport::note_length(const Executor& executor, std::uint32_t index, const MPI_Status& status) {
-    const BoundStep& step = executor.step(index);
+void MpiTransport::note_length(const execute::Executor& executor, std::uint32_t index, const MPI_Status& status) {
+    const execute::BoundStep& step = executor.step(index);
     bool* const changed = executor.environment().counts_changed;
     if (!changed || step.kind != StepKind::recv) return;
     int bytes = 0;
@@ -84,7 +84,7 @@ void MpiTransport::note_length(const Executor& executor, std::uint32_t index, co
     if (bytes < step.bytes) *changed = true;
 }
 
-int MpiTransport::take_finished(Executor& executor, int count) {
+int MpiTransport::take_finished(execute::Executor& executor, int count) {
     // Compact the outstanding requests, in order, before completed steps may post others.
     std::uint32_t* completed = completed_steps_.data();
     std::size_t steps = 0;
@@ -102,14 +102,14 @@ int MpiTransport::take_finished(Executor& executor, int count) {
     }
     active_ = kept;
     for (std::size_t s = 0; s < steps; ++s) {
-        Transport& owner = executor.carrier(completed[s]);
+        execute::Transport& owner = executor.carrier(completed[s]);
         const int error = owner.posted_complete(executor, completed[s]);
         if (error != MPI_SUCCESS) return error;
     }
     return MPI_SUCCESS;
 }
 
-int MpiTransport::progress(Executor& executor, bool& any) {
+int MpiTransport::progress(execute::Executor& executor, bool& any) {
     int count = 0;
     const int error = waiting_.test(active_, requests_.data(), &count, finished_.data());
     if (error != MPI_SUCCESS || count <= 0) return error;
@@ -117,7 +117,7 @@ int MpiTransport::progress(Executor& executor, bool& any) {
     return take_finished(executor, count);
 }
 
-int MpiTransport::wait(Executor& executor) {
+int MpiTransport::wait(execute::Executor& executor) {
     int count = 0;
     const int error = waiting_.some(active_, requests_.data(), &count, finished_.data());
     return error == MPI_SUCCESS ? take_finished(executor, count) : error;
@@ -130,7 +130,7 @@ int MpiTransport::idle() {
     return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
 }
 
-void MpiTransport::end(Executor& executor, bool failed) {
+void MpiTransport::end(execute::Executor& executor, bool failed) {
     if (!failed) return;
     // Nothing may arrive any more in buffers whose ownership returns to the program.
     for (int i = 0; i < active_; ++i) {
@@ -149,19 +149,19 @@ namespace {
 #if defined(PALMETTE_ABI_SMPI)
 using MemoryOfNode = SimulatedMemory;
 #else
-using MemoryOfNode = NodeTransport;
+using MemoryOfNode = execute::NodeTransport;
 #endif
 
 /// The MPI's after those that take some messages and leave the others.
-Transports made_for(Waiting waiting, bool for_compositions) {
+execute::Transports made_for(Waiting waiting, bool for_compositions) {
     auto messages = std::make_unique<MpiTransport>(waiting);
-    Transports all;
+    execute::Transports all;
     all.push_back(std::make_unique<MemoryOfNode>(*messages));
     if (for_compositions) {
-        all.push_back(std::make_unique<IpcTransport>(*messages));
-        all.push_back(std::make_unique<NcclTransport>(MpiExecutor::nccl_index));
+        all.push_back(std::make_unique<execute::IpcTransport>(*messages));
+        all.push_back(std::make_unique<execute::NcclTransport>(MpiExecutor::nccl_index));
     }
-    auto aggregation = std::make_unique<AggregationTransport>(*messages);
+    auto aggregation = std::make_unique<execute::AggregationTransport>(*messages);
     all.push_back(std::move(messages));
     all.push_back(std::move(aggregation));
     return all;
@@ -169,24 +169,25 @@ Transports made_for(Waiting waiting, bool for_compositions) {
 
 }  // namespace
 
-MpiExecutor::MpiExecutor(Transports all, SpinWait spin_wait)
-    : Executor(std::move(all), spin_wait),
-      node_(static_cast<NodeTransport*>(transports().front().get())),
+MpiExecutor::MpiExecutor(execute::Transports all, node::SpinWait spin_wait)
+    : execute::Executor(std::move(all), spin_wait),
+      node_(static_cast<execute::NodeTransport*>(transports().front().get())),
       messages_(static_cast<MpiTransport*>(transports()[transports().size() - 2].get())),
-      aggregation_(static_cast<AggregationTransport*>(transports().back().get())) {}
+      aggregation_(static_cast<execute::AggregationTransport*>(transports().back().get())) {}
 
-MpiExecutor::MpiExecutor(Waiting waiting) : MpiExecutor(made_for(waiting, false), SpinWait(1, 1)) {}
+MpiExecutor::MpiExecutor(Waiting waiting) : MpiExecutor(made_for(waiting, false), node::SpinWait(1, 1)) {}
 
-MpiExecutor::MpiExecutor(Waiting waiting, const SharedNode& node)
-    : MpiExecutor(made_for(waiting, false), SpinWait(node.members(), node.cores())) {
+MpiExecutor::MpiExecutor(Waiting waiting, const node::SharedNode& node)
+    : MpiExecutor(made_for(waiting, false), node::SpinWait(node.members(), node.cores())) {
 #if defined(PALMETTE_ABI_SMPI)
     pause_by(static_cast<SimulatedMemory&>(*node_));
 #endif
 }
 
-MpiExecutor::MpiExecutor(Waiting waiting, ForCompositions) : MpiExecutor(made_for(waiting, true), SpinWait(1, 1)) {
-    ipc_ = static_cast<IpcTransport*>(transports()[ipc_index].get());
-    nccl_ = static_cast<NcclTransport*>(transports()[nccl_index].get());
+MpiExecutor::MpiExecutor(Waiting waiting, ForCompositions)
+    : MpiExecutor(made_for(waiting, true), node::SpinWait(1, 1)) {
+    ipc_ = static_cast<execute::IpcTransport*>(transports()[ipc_index].get());
+    nccl_ = static_cast<execute::NcclTransport*>(transports()[nccl_index].get());
 }
 
 }  // namespace palmette::runtime

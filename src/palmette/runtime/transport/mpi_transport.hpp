@@ -17,7 +17,7 @@
 namespace palmette::runtime {
 
 /// Carries every message. Codes are the MPI's.
-class MpiTransport final : public Messages {
+class MpiTransport final : public execute::Messages {
   public:
     explicit MpiTransport(Waiting waiting) : waiting_(waiting) {}
 
@@ -28,26 +28,26 @@ class MpiTransport final : public Messages {
     }
 
     const char* name() const override { return "mpi"; }
-    bool can(const StepOffer& step) const override {
+    bool can(const execute::StepOffer& step) const override {
         return plan::is_message(step.kind) && (!step.service || simulated_services > 0);
     }
-    void prepare(const BoundProgram& program) override;
-    bool takes_part(const BoundProgram& program) const override {
+    void prepare(const execute::BoundProgram& program) override;
+    bool takes_part(const execute::BoundProgram& program) const override {
         return program.most_requests > 0 || program.single_copies > 0 || program.channels > 0;
     }
-    int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
-    int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
+    int start(execute::Executor& executor, std::uint32_t step, bool last, execute::Started& started) override;
+    int post(execute::Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
              std::int32_t tag, std::uint32_t step) override;
-    int progress(Executor& executor, bool& any) override;
-    int wait(Executor& executor) override;
+    int progress(execute::Executor& executor, bool& any) override;
+    int wait(execute::Executor& executor) override;
     std::size_t pending() const override { return static_cast<std::size_t>(active_); }
     int idle() override;
-    void end(Executor& executor, bool failed) override;
+    void end(execute::Executor& executor, bool failed) override;
 
   private:
-    int take_finished(Executor& executor, int count);
+    int take_finished(execute::Executor& executor, int count);
     /// Where messages tell by their length whether counts have changed (Environment::counts_changed).
-    static void note_length(const Executor& executor, std::uint32_t step, const MPI_Status& status);
+    static void note_length(const execute::Executor& executor, std::uint32_t step, const MPI_Status& status);
 
     Waiting waiting_;
     MPI_Comm comm_ = MPI_COMM_NULL;
@@ -62,16 +62,16 @@ class MpiTransport final : public Messages {
 };
 
 /// An executor's code as one of MPI's.
-inline int mpi_code(int code) { return code == internal_error ? MPI_ERR_INTERN : code; }
+inline int mpi_code(int code) { return code == execute::internal_error ? MPI_ERR_INTERN : code; }
 
 /// An executor with the transports that this MPI's processes have.
-class MpiExecutor : public Executor {
+class MpiExecutor : public execute::Executor {
   public:
     static constexpr std::uint8_t node_index = 0, aggregation_index = 2;
 
     explicit MpiExecutor(Waiting waiting);
     /// For plans by the memory of a node, too.
-    MpiExecutor(Waiting waiting, const SharedNode& node);
+    MpiExecutor(Waiting waiting, const node::SharedNode& node);
 
     /// With those for messages between devices, too, which only compositions ask for.
     struct ForCompositions {};
@@ -79,20 +79,20 @@ class MpiExecutor : public Executor {
     static constexpr std::uint8_t ipc_index = 1, nccl_index = 2;
 
     MpiTransport& messages() { return *messages_; }
-    NodeTransport& node() { return *node_; }
-    AggregationTransport& aggregation() { return *aggregation_; }
+    execute::NodeTransport& node() { return *node_; }
+    execute::AggregationTransport& aggregation() { return *aggregation_; }
     // Of compositions.
-    IpcTransport& ipc() { return *ipc_; }
-    NcclTransport& nccl() { return *nccl_; }
+    execute::IpcTransport& ipc() { return *ipc_; }
+    execute::NcclTransport& nccl() { return *nccl_; }
 
   private:
-    MpiExecutor(Transports all, SpinWait spin_wait);
+    MpiExecutor(execute::Transports all, node::SpinWait spin_wait);
 
-    NodeTransport* node_;
+    execute::NodeTransport* node_;
     MpiTransport* messages_;
-    AggregationTransport* aggregation_;
-    IpcTransport* ipc_ = nullptr;
-    NcclTransport* nccl_ = nullptr;
+    execute::AggregationTransport* aggregation_;
+    execute::IpcTransport* ipc_ = nullptr;
+    execute::NcclTransport* nccl_ = nullptr;
 };
 
 }  // namespace palmette::runtime

@@ -5,7 +5,7 @@
 namespace palmette::runtime {
 
 void wait_until(bool (*done)(void*), void* argument) {
-    SpinWait spin_wait(ranks_are_oversubscribed.load(std::memory_order_relaxed) ? 2 : 1, 1);
+    node::SpinWait spin_wait(ranks_are_oversubscribed.load(std::memory_order_relaxed) ? 2 : 1, 1);
     for (spin_wait.reset(); !done(argument); spin_wait.pause()) progress_background();
 }
 

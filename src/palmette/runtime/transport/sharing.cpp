@@ -25,14 +25,15 @@ class Node {
     int members() const { return members_; }
 
     /// The first member creates a segment and sends its name to the others.
-    std::unique_ptr<SharedNode> open(const SharedShape& shape, SharedSegment::Backing backing, std::string& why) {
-        std::array<char, SharedSegment::name_capacity + 1> name{};
+    std::unique_ptr<node::SharedNode> open(const node::SharedShape& shape, node::SharedSegment::Backing backing,
+                                           std::string& why) {
+        std::array<char, node::SharedSegment::name_capacity + 1> name{};
         const int length = static_cast<int>(name.size());
         if (me_ == 0) {
             std::string made;
-            auto node = SharedNode::create(members_, 0, shape, backing, made, why);
+            auto node = node::SharedNode::create(members_, 0, shape, backing, made, why);
             // An empty name signals that it failed.
-            if (node) made.copy(name.data(), SharedSegment::name_capacity);
+            if (node) made.copy(name.data(), node::SharedSegment::name_capacity);
             for (int m = 1; m < members_; ++m)
                 if (PMPI_Send(name.data(), length, MPI_CHAR, rank_of(m), tag, comm_) != MPI_SUCCESS) return nullptr;
             return node;
@@ -43,7 +44,7 @@ class Node {
             why = "the node's first rank could not make shared memory";
             return nullptr;
         }
-        return SharedNode::attach(name.data(), members_, me_, why);
+        return node::SharedNode::attach(name.data(), members_, me_, why);
     }
 
   private:
@@ -58,10 +59,10 @@ class Node {
 
 }  // namespace
 
-Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedShape& shape) {
+Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const node::SharedShape& shape) {
     Sharing out;
     Node node(comm, job, rank);
-    for (const auto backing : {SharedSegment::Backing::memfd, SharedSegment::Backing::named}) {
+    for (const auto backing : {node::SharedSegment::Backing::memfd, node::SharedSegment::Backing::named}) {
         if (node.members() > 1) out.node = node.open(shape, backing, out.why_not);
         const bool mine = node.members() == 1 || out.node != nullptr;
         const auto all = all_true(comm, mine);
@@ -79,7 +80,7 @@ Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedSha
 #if defined(PALMETTE_ABI_SMPI)
     if (out.single_copy) out.single_copy_pays_from = share_simulated(*out.node);
 #else
-    if (out.single_copy) out.single_copy_pays_from = single_copy_pays_from(*out.node);
+    if (out.single_copy) out.single_copy_pays_from = node::single_copy_pays_from(*out.node);
 #endif
     return out;
 }

@@ -52,15 +52,15 @@ void move_bytes(std::int64_t bytes, double bytes_per_s) {
     if (bytes > 0) s4u::this_actor::exec_init(static_cast<double>(bytes))->set_bound(bytes_per_s)->wait();
 }
 
-bool is_read_in_place(const Executor& executor, const BoundStep& step) {
-    return !step.copied && step.piece_count == 1 && step.bytes > Exposure::inline_bytes &&
+bool is_read_in_place(const execute::Executor& executor, const execute::BoundStep& step) {
+    return !step.copied && step.piece_count == 1 && step.bytes > node::Exposure::inline_bytes &&
            step.bytes >= executor.environment().single_copy_from;
 }
 
 void see_flag() { s4u::this_actor::sleep_for(CopyCosts::here().flag_s); }
 
 /// Memory of the other ranks, which are in this process.
-class SameProcess final : public SharedAttacher {
+class SameProcess final : public node::SharedAttacher {
   public:
     char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
     void detach(char*, std::int64_t) override {}
@@ -121,56 +121,56 @@ void SimulatedMemory::wake(Waits waits) const {
     for (const s4u::SemaphorePtr& one : slept) one->release();
 }
 
-SimulatedMemory::SimulatedMemory(Messages& messages) : NodeTransport(messages) {}
+SimulatedMemory::SimulatedMemory(execute::Messages& messages) : execute::NodeTransport(messages) {}
 
 SimulatedMemory::~SimulatedMemory() {
     if (waiter_) std::erase(*neighbours_, waiter_.get());
 }
 
-bool SimulatedMemory::begin(Executor& executor, int& error) {
+bool SimulatedMemory::begin(execute::Executor& executor, int& error) {
     if (!waiter_) {
         waiter_ = std::make_unique<Waiter>();
         neighbours_ = &Waiters::all().of_host[waiter_->host];
         neighbours_->push_back(waiter_.get());
     }
     executor_ = &executor;
-    if (const SharedNode* shared = executor.environment().shared) {
+    if (const node::SharedNode* shared = executor.environment().shared) {
         waiter_->me = shared->me();
         waiter_->for_exposures.resize(static_cast<std::size_t>(shared->members()), 0);
     }
-    const bool begun = NodeTransport::begin(executor, error);
+    const bool begun = execute::NodeTransport::begin(executor, error);
     if (!begun) waiter_->for_window = true;
     return begun;
 }
 
-int SimulatedMemory::start(Executor& executor, std::uint32_t index, bool last, Started& started) {
-    const BoundStep& step = executor.step(index);
+int SimulatedMemory::start(execute::Executor& executor, std::uint32_t index, bool last, execute::Started& started) {
+    const execute::BoundStep& step = executor.step(index);
     if (step.kind != plan::StepKind::expose) {
         bool done = false;
         const int error = pull(executor, index, done);
-        started = done ? Started::done : Started::polled;
+        started = done ? execute::Started::done : execute::Started::polled;
         return error;
     }
-    if (!is_read_in_place(executor, step) && step.bytes > Exposure::inline_bytes)
+    if (!is_read_in_place(executor, step) && step.bytes > node::Exposure::inline_bytes)
         move_bytes(step.bytes, CopyCosts::here().copy);
-    const int error = NodeTransport::start(executor, index, last, started);
+    const int error = execute::NodeTransport::start(executor, index, last, started);
     const auto me = static_cast<std::size_t>(waiter_->me);
     wake([me](const Waiter& other) { return me < other.for_exposures.size() && other.for_exposures[me] != 0; });
     return error;
 }
 
-int SimulatedMemory::poll(Executor& executor, std::uint32_t index, bool& done) {
+int SimulatedMemory::poll(execute::Executor& executor, std::uint32_t index, bool& done) {
     if (executor.step(index).kind != plan::StepKind::expose) return pull(executor, index, done);
-    const int error = NodeTransport::poll(executor, index, done);
+    const int error = execute::NodeTransport::poll(executor, index, done);
     waiter_->for_readers = waiter_->for_readers || !done;
     if (done && is_read_in_place(executor, executor.step(index))) see_flag();
     return error;
 }
 
-int SimulatedMemory::pull(Executor& executor, std::uint32_t index, bool& done) {
-    const BoundStep& step = executor.step(index);
-    const SharedNode& shared = *executor.environment().shared;
-    const Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
+int SimulatedMemory::pull(execute::Executor& executor, std::uint32_t index, bool& done) {
+    const execute::BoundStep& step = executor.step(index);
+    const node::SharedNode& shared = *executor.environment().shared;
+    const node::Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
     done = exposure != nullptr;
     if (!done) {
         waiter_->for_exposures[static_cast<std::size_t>(step.peer)] = 1;
@@ -178,18 +178,18 @@ int SimulatedMemory::pull(Executor& executor, std::uint32_t index, bool& done) {
     }
     see_flag();
     // What lies in the flag's own cache line has come with it.
-    if (exposure->kind != ExposureKind::in_entry)
-        move_bytes(step.bytes,
-                   exposure->kind == ExposureKind::in_ring ? CopyCosts::here().copy : CopyCosts::here().single_copy);
+    if (exposure->kind != node::ExposureKind::in_entry)
+        move_bytes(step.bytes, exposure->kind == node::ExposureKind::in_ring ? CopyCosts::here().copy
+                                                                             : CopyCosts::here().single_copy);
     const bool in_place = exposure->in_place();
-    const int error = NodeTransport::poll(executor, index, done);
+    const int error = execute::NodeTransport::poll(executor, index, done);
     const int owner = step.peer;
     if (in_place) wake([owner](const Waiter& other) { return other.for_readers && other.me == owner; });
     return error;
 }
 
-void SimulatedMemory::end(Executor& executor, bool failed) {
-    NodeTransport::end(executor, failed);
+void SimulatedMemory::end(execute::Executor& executor, bool failed) {
+    execute::NodeTransport::end(executor, failed);
     if (executor.environment().shared) wake([](const Waiter& other) { return other.for_window; });
 }
 
@@ -203,7 +203,7 @@ bool SimulatedMemory::pause() {
     return has_outstanding();
 }
 
-std::int64_t share_simulated(SharedNode& node) {
+std::int64_t share_simulated(node::SharedNode& node) {
     node.map_with(std::make_unique<SameProcess>());
     return simulated_single_copy_from;
 }

@@ -20,16 +20,16 @@
 namespace palmette::runtime {
 
 /// Exposures and pulls as usual, with their time. Messages inside of a host are the simulated MPI's, all of them.
-class SimulatedMemory final : public NodeTransport, public Pauses {
+class SimulatedMemory final : public execute::NodeTransport, public node::Pauses {
   public:
-    explicit SimulatedMemory(Messages& messages);
+    explicit SimulatedMemory(execute::Messages& messages);
     ~SimulatedMemory() override;
 
-    bool can(const StepOffer& step) const override { return plan::traits(step.kind).needs_node; }
-    bool begin(Executor& executor, int& error) override;
-    int start(Executor& executor, std::uint32_t index, bool last, Started& started) override;
-    int poll(Executor& executor, std::uint32_t index, bool& done) override;
-    void end(Executor& executor, bool failed) override;
+    bool can(const execute::StepOffer& step) const override { return plan::traits(step.kind).needs_node; }
+    bool begin(execute::Executor& executor, int& error) override;
+    int start(execute::Executor& executor, std::uint32_t index, bool last, execute::Started& started) override;
+    int poll(execute::Executor& executor, std::uint32_t index, bool& done) override;
+    void end(execute::Executor& executor, bool failed) override;
 
     /// Sleeps until another rank of the host has changed what this one has last found unchanged; where messages are
     /// outstanding, also until any in the simulation is complete.
@@ -38,17 +38,17 @@ class SimulatedMemory final : public NodeTransport, public Pauses {
   private:
     struct Waiter;
     struct Waiters;
-    int pull(Executor& executor, std::uint32_t index, bool& done);
+    int pull(execute::Executor& executor, std::uint32_t index, bool& done);
     template <class Waits>
     void wake(Waits waits) const;
 
     std::unique_ptr<Waiter> waiter_;
     std::vector<Waiter*>* neighbours_ = nullptr;  ///< of all ranks of the host
-    Executor* executor_ = nullptr;
+    execute::Executor* executor_ = nullptr;
 };
 
 /// Lets a node's ranks read each other's memory. Returns from which size on they do, INT64_MAX: never.
-std::int64_t share_simulated(SharedNode& node);
+std::int64_t share_simulated(node::SharedNode& node);
 
 }  // namespace palmette::runtime
 

@@ -9,7 +9,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Clock = YieldBackoff::Clock;
+using Clock = node::YieldBackoff::Clock;
 
 /// Spin limit: where not oversubscribed, we poll this long before we sleep as well.
 constexpr std::chrono::microseconds spin_limit{2000};
@@ -65,7 +65,7 @@ int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* fi
         if (has_outstanding()) progress_background();
         if (!backoff_.oversubscribed() && round % tests_between_yields != 0) continue;
         const Clock::time_point now = backoff_.yield();
-        if (backoff_.oversubscribed() || now - begin >= spin_limit) YieldBackoff::sleep(now - begin);
+        if (backoff_.oversubscribed() || now - begin >= spin_limit) node::YieldBackoff::sleep(now - begin);
     }
 }
 

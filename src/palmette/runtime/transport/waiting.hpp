@@ -39,7 +39,7 @@ class Waiting {
 
     bool polls_;
     std::vector<MPI_Status> statuses_;  ///< only they say which error it was
-    YieldBackoff backoff_;
+    node::YieldBackoff backoff_;
 };
 
 }  // namespace palmette::runtime

@@ -9,10 +9,10 @@ Way::Runs InBatches::runs(const CachedPlan& plan) const {
 }
 
 int InBatches::run(Work& call, MpiExecutor& executor) {
-    const BoundProgram& program = call.plan->bound;
+    const execute::BoundProgram& program = call.plan->bound;
     const std::int64_t all = call.plan->key.block_bytes;
-    const Environment whole = call.environment(executor);
-    Environment part = whole;
+    const execute::Environment whole = call.environment(executor);
+    execute::Environment part = whole;
     executor.prepare(program);
     executor.prepare(last_);
     for (std::int64_t at = 0; at < all; at += bytes_) {

@@ -17,7 +17,7 @@ constexpr std::int64_t least_on_device = 64 << 10;
 /// Shorter exposures of them go through shared memory; what the setting forces there has room for a descriptor at
 /// least.
 constexpr std::int64_t least_by_handle = 4096, least_forced_by_handle = 128;
-static_assert(least_forced_by_handle >= SharedNode::slot_bytes(sizeof(device::Exported)));
+static_assert(least_forced_by_handle >= node::SharedNode::slot_bytes(sizeof(device::Exported)));
 
 }  // namespace
 
@@ -39,7 +39,7 @@ char* AroundDevices::on_device(const Work& call, bool of_send) const {
     }
 }
 
-bool AroundDevices::exports(const Work& call, const BoundProgram& program) const {
+bool AroundDevices::exports(const Work& call, const execute::BoundProgram& program) const {
     const auto can = [&](std::int64_t offset, bool of_send) {
         const char* const at = on_device(call, of_send) + offset;
         for (const device::StagedBuffer* one : {&data_.send_staging(), &data_.recv_staging()}) {
@@ -51,9 +51,9 @@ bool AroundDevices::exports(const Work& call, const BoundProgram& program) const
         return true;
     };
     bool seen[2] = {false, false};
-    for (const BoundStep& step : program.steps) {
+    for (const execute::BoundStep& step : program.steps) {
         if (step.kind != plan::StepKind::expose || step.copied || step.piece_count != 1 || step.bytes == 0) continue;
-        const Piece& piece = program.pieces[step.first_piece];
+        const execute::Piece& piece = program.pieces[step.first_piece];
         const bool of_send = piece.buffer == plan::Buffer::send;
         if (!of_send && piece.buffer != plan::Buffer::recv) continue;
         if (std::exchange(seen[of_send ? 0 : 1], true)) continue;
@@ -75,8 +75,8 @@ bool AroundDevices::move_to_device(Work& call, MpiExecutor& executor) {
         return false;
     // Messages are the MPI's, which knows no device memory.
     constexpr std::uint32_t node_only = 1U << MpiExecutor::node_index;
-    const BoundProgram& bound = call.bound();
-    const BoundProgram* const rest = inside_.runs(plan).rest;
+    const execute::BoundProgram& bound = call.bound();
+    const execute::BoundProgram* const rest = inside_.runs(plan).rest;
     if (bound.transports != node_only || (rest && (rest->transports & ~node_only) != 0)) return false;
     const device::StagedBuffer& sent = data_.send_staging();
     const device::StagedBuffer& received = data_.recv_staging();
@@ -94,7 +94,7 @@ bool AroundDevices::move_to_device(Work& call, MpiExecutor& executor) {
 int AroundDevices::run(Work& call, MpiExecutor& executor) {
     const bool moves = move_to_device(call, executor);
     if (moves) {
-        const BoundProgram* const rest = inside_.runs(*call.plan).rest;
+        const execute::BoundProgram* const rest = inside_.runs(*call.plan).rest;
         char* const scratch = memory_.scratch(std::max(call.bound().scratch_bytes, rest ? rest->scratch_bytes : 0));
         call.move(memory_, on_device(call, true), on_device(call, false), scratch);
         data_.set_in_place();

@@ -26,11 +26,11 @@ class AroundDevices final : public Way {
     /// Where the base of a plan's send or receive buffer lies on the device.
     char* on_device(const Work& call, bool of_send) const;
     /// Whether the ranks of the node can open what a plan exposes of the call's device buffers.
-    bool exports(const Work& call, const BoundProgram& program) const;
+    bool exports(const Work& call, const execute::BoundProgram& program) const;
 
     Way& inside_;
     OnDevice& data_;
-    DeviceMemory memory_;
+    execute::DeviceMemory memory_;
 };
 
 }  // namespace palmette::runtime

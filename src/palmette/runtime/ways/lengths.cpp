@@ -8,7 +8,7 @@
 namespace palmette::runtime {
 
 int LengthsFirst::bind(Work& call) {
-    Layout layout = layout_of(call);
+    execute::Layout layout = layout_of(call);
     RelayedCounts relayed;
     if (const int error = exchange_counts(call, relayed)) return error;
     relayed.add_own(call);
@@ -18,7 +18,7 @@ int LengthsFirst::bind(Work& call) {
 }
 
 int LengthsRepeat::bind(Work& call) {
-    const Layout layout = layout_of(call);
+    const execute::Layout layout = layout_of(call);
     RememberedLengths& known = repeated_.remembered();
     remembered_ = known.armed();
     if (!remembered_) {
@@ -44,7 +44,7 @@ int LengthsRepeat::run(Work& call, MpiExecutor& executor) {
 }
 
 int LengthsRepeat::run_remembered(Work& call, MpiExecutor& executor) {
-    Environment environment = call.environment(executor);
+    execute::Environment environment = call.environment(executor);
     environment.counts_changed = &counts_changed_;
     if (counts_changed_) {
         const std::int64_t bytes = repeated_.remembered().discarded_bytes();

@@ -13,12 +13,12 @@ int ToNeighbours::bind(Work& call) {
 
 int PaddedToNeighbours::run(Work& call, MpiExecutor& executor) {
     const select::Function function = call.plan->key.function;
-    const BoundProgram& program = call.plan->bound;
+    const execute::BoundProgram& program = call.plan->bound;
     const int sent = plans_.sent_blocks(function), sources = plans_.sources();
     char* const slots = call.scratch(static_cast<std::size_t>((sent + sources + 1) * slot_));
     char* const arrived = slots + sent * slot_;
-    Environment padded = call.environment(executor);
-    const Bases own = padded.bases;
+    execute::Environment padded = call.environment(executor);
+    const execute::Bases own = padded.bases;
     bool any_longer = false;
     for (int i = 0; i < sent; ++i) {
         const std::int64_t bytes = plans_.has_target(function, i) ? call.send.bytes(i) : 0;

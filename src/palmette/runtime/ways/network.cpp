@@ -41,8 +41,8 @@ std::pair<Aggregation*, bool> Aggregations::find(Communicator& state, const Cach
     return {&made, made.join(plan.bound)};
 }
 
-int InNetwork::run_kept(Work& call, MpiExecutor& executor, const Environment& environment) {
-    const BoundProgram& program = call.plan->bound;
+int InNetwork::run_kept(Work& call, MpiExecutor& executor, const execute::Environment& environment) {
+    const execute::BoundProgram& program = call.plan->bound;
     const Operation::Known known = *call.operation->known();
     KeptMembers& kept = *aggregation_.kept();
     executor.aggregation().use(&aggregation_.channels(), &aggregation_.tree(), {known.op, known.element},
@@ -55,8 +55,8 @@ int InNetwork::run_kept(Work& call, MpiExecutor& executor, const Environment& en
 }
 
 int InNetwork::run(Work& call, MpiExecutor& executor) {
-    const BoundProgram& program = call.plan->bound;
-    Environment environment = call.environment(executor);
+    const execute::BoundProgram& program = call.plan->bound;
+    execute::Environment environment = call.environment(executor);
     if (aggregation_.serves(*call.operation, program)) {
         if (program.keeps && aggregation_.kept()) return run_kept(call, executor, environment);
         // Input that lies in the output's place is kept until all ranks have the result.

@@ -28,17 +28,17 @@ class Aggregations : public Kept {
 class InNetwork : public Way {
   public:
     /// `aggregation` is the communicator's and outlives its plans; `by_hosts`: the same plan without aggregators.
-    InNetwork(Aggregation& aggregation, BoundProgram by_hosts)
+    InNetwork(Aggregation& aggregation, execute::BoundProgram by_hosts)
         : aggregation_(aggregation), by_hosts_(std::move(by_hosts)) {}
     int run(Work& call, MpiExecutor& executor) override;
     OnDevices on_devices() const override { return {}; }
     bool is_in_network() const override { return true; }
 
   private:
-    int run_kept(Work& call, MpiExecutor& executor, const Environment& environment);
+    int run_kept(Work& call, MpiExecutor& executor, const execute::Environment& environment);
 
     Aggregation& aggregation_;
-    BoundProgram by_hosts_;
+    execute::BoundProgram by_hosts_;
 };
 
 }  // namespace palmette::runtime

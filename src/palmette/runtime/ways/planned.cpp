@@ -8,8 +8,8 @@ Way::~Way() = default;
 
 Way::Runs Way::runs(const CachedPlan& plan) const { return {.program = &plan.bound}; }
 
-Layout Planned::layout_of(const Work& call) {
-    Layout layout;
+execute::Layout Planned::layout_of(const Work& call) {
+    execute::Layout layout;
     layout.element_bytes = call.plan->key.element_bytes;
     layout.send = call.send.ranks();
     layout.recv = call.recv.ranks();
@@ -19,7 +19,7 @@ Layout Planned::layout_of(const Work& call) {
 }
 
 int Planned::bind(Work& call) {
-    Layout layout = layout_of(call);
+    execute::Layout layout = layout_of(call);
     RelayedCounts own;
     if (select::sizes_unknown(call.plan->key.function)) {
         own.add_own(call);
@@ -29,9 +29,9 @@ int Planned::bind(Work& call) {
     return MPI_SUCCESS;
 }
 
-void Planned::bind_to(Work& call, const Layout& layout) {
+void Planned::bind_to(Work& call, const execute::Layout& layout) {
     const CachedPlan& plan = *call.plan;
-    const auto bound = [&] { return runtime::bind(plan.collective(), plan.program, *plan.route.job, layout); };
+    const auto bound = [&] { return execute::bind(plan.collective(), plan.program, *plan.route.job, layout); };
     // The program of a nonblocking call must not change.
     if (!plan.key.blocking) return call.use(bound());
     if (!last_.holds(layout, call.state->size())) {

@@ -22,11 +22,12 @@ std::unique_ptr<Way> way_of_lengths(Communicator& state, const CachedPlan& plan)
 }
 
 /// The plan's program for blocks of so many bytes.
-BoundProgram bound_for(Communicator& state, const CachedPlan& plan, std::int64_t bytes, const select::Spec& spec) {
+execute::BoundProgram bound_for(Communicator& state, const CachedPlan& plan, std::int64_t bytes,
+                                const select::Spec& spec) {
     const collectives::Algorithm& row = collectives::algorithm_named(plan.collective(), spec.name);
     plan::Request part = plan.route.request;
     part.block_bytes = bytes;
-    Layout layout;
+    execute::Layout layout;
     layout.uniform_bytes = bytes;
     layout.stride = plan.route.request.block_bytes;
     layout.element_bytes = part.element_bytes;
@@ -37,9 +38,9 @@ BoundProgram bound_for(Communicator& state, const CachedPlan& plan, std::int64_t
 #else
     const plan::Program program = row.make(*plan.route.job, plan::Rank{state.rank()}, part, spec);
 #endif
-    BoundProgram bound = bind(plan.collective(), program, *plan.route.job, layout);
+    execute::BoundProgram bound = execute::bind(plan.collective(), program, *plan.route.job, layout);
     bound.keeps = collectives::in_network_keeps(part, spec);
-    if (simulated_services == 0) add_agreement(bound, plan.route.job->size(), MpiExecutor::aggregation_index);
+    if (simulated_services == 0) execute::add_agreement(bound, plan.route.job->size(), MpiExecutor::aggregation_index);
     return bound;
 }
 
@@ -72,7 +73,8 @@ void bind_uniform(Communicator& state, CachedPlan& plan) {
     }
     plan.bound = bound_for(state, plan, batch, spec);
     const std::int64_t rest = request.block_bytes % batch;
-    plan.way = std::make_unique<InBatches>(batch, rest > 0 ? bound_for(state, plan, rest, spec) : BoundProgram{});
+    plan.way =
+        std::make_unique<InBatches>(batch, rest > 0 ? bound_for(state, plan, rest, spec) : execute::BoundProgram{});
 }
 
 }  // namespace

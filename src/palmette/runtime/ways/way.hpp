@@ -34,9 +34,9 @@ class Way {
 
     /// What a call with uniform lengths runs: `program` so many times, then `rest`.
     struct Runs {
-        const BoundProgram* program;
+        const execute::BoundProgram* program;
         std::uint32_t times = 1;
-        const BoundProgram* rest = nullptr;
+        const execute::BoundProgram* rest = nullptr;
         bool is_one() const { return times == 1 && !rest; }
     };
     virtual Runs runs(const CachedPlan& plan) const;
@@ -74,25 +74,25 @@ class Planned : public Way {
     OnDevices on_devices() const override { return {.overlaps = true, .in_place = true}; }
 
   protected:
-    static Layout layout_of(const Work& call);
-    void bind_to(Work& call, const Layout& layout);
+    static execute::Layout layout_of(const Work& call);
+    void bind_to(Work& call, const execute::Layout& layout);
 
   private:
-    BoundLengths last_;  ///< mostly the next call has the same lengths
+    execute::BoundLengths last_;  ///< mostly the next call has the same lengths
 };
 
 /// Data that exceeds the memory that ranks share: one part of each block after the other.
 class InBatches : public Way {
   public:
     /// `bytes`: of a part, less than a block's.
-    InBatches(std::int64_t bytes, BoundProgram last) : bytes_(bytes), last_(std::move(last)) {}
+    InBatches(std::int64_t bytes, execute::BoundProgram last) : bytes_(bytes), last_(std::move(last)) {}
     int run(Work& call, MpiExecutor& executor) override;
     Runs runs(const CachedPlan& plan) const override;
     OnDevices on_devices() const override { return {.in_place = true}; }
 
   private:
     std::int64_t bytes_;
-    BoundProgram last_;  ///< of the shorter part at the end, if there is one
+    execute::BoundProgram last_;  ///< of the shorter part at the end, if there is one
 };
 
 }  // namespace palmette::runtime
