@@ -100,6 +100,7 @@ class Call {
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
         if (!row && blocking_) {
+            if (!Communicator::AllLeftToMpi::irregular_index(function_)) return false;
             row = refused_until_agreed(*state_, function_);
             if (row) row->calls.add(state_->leads());
             return row != nullptr;

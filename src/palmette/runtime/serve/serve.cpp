@@ -31,7 +31,7 @@ std::optional<int> serve(const CallArguments& arguments) {
     bypass_of(arguments.function).settle();
     if (has_postponed()) [[unlikely]]
         settle_postponed(&arguments);
-    if (checks()) [[unlikely]]
+    if (Process::instance().settings().check) [[unlikely]]
         if (const int code = check_blocking(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.find()) return std::nullopt;
