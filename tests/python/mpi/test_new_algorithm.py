@@ -76,7 +76,7 @@ def test_it_is_listed_and_verified(tree: Path) -> None:
 
 
 def test_the_model_predicts_it_among_those_that_it_chooses_from(tree: Path) -> None:
-    assert '"chain"' in json.dumps(palmette(tree, "predict", "gather", *JOB, "--sizes", "1K"))
+    assert '"chain"' in json.dumps(palmette(tree, "plan", "gather", *JOB, "--sizes", "1K", "--predict"))
 
 
 def test_a_table_chooses_it_and_explain_says_so(tree: Path, tmp_path: Path) -> None:
