@@ -47,7 +47,8 @@ def load(path: str | Path) -> Topology:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise TopologyError(f"{name}: no such file; `palmette discover -o {shlex.quote(name)}` writes one") from None
+        written = f"`palmette discover --from hwloc -o {shlex.quote(name)}`"
+        raise TopologyError(f"{name}: no such file; {written} writes this node's, --from slurm a cluster's") from None
     except UnicodeDecodeError:
         raise TopologyError(another_kind(name)) from None
     except OSError as error:
@@ -59,7 +60,7 @@ def load(path: str | Path) -> Topology:
 
 def another_kind(name: str) -> str:
     """Return what is told of a file that holds no JSON object."""
-    return f"{name} is no topology.json (a program, a listing?); `palmette discover` writes one"
+    return f"{name} is no topology.json (a program, a listing?); `palmette discover --from KIND` writes one"
 
 
 def parse(text: str, name: str = "topology.json") -> Topology:
