@@ -7,7 +7,7 @@ networks and services and often wait for them, one more.
 `long` is what make test leaves out: sweeps, soaks, suites of other projects, and new simulations of the rivals.
 `arm64` is what build/arm64 holds, under emulation.
 
-Each part ends with its time; the slowest tests are listed before the last line.
+Each part ends with its time; the slowest files and tests are listed before the last line.
 Exits with 1 when a test failed, a runner died, or no test ran.
 """
 
@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,6 +196,12 @@ def main(arguments: list[str]) -> int:
             started = time.monotonic()
             total += run_part(part, extra, Path(folder))
             print(f"part {part}: {time.monotonic() - started:.0f} s", flush=True)
+    files = Counter[str]()
+    for seconds, name in total.seconds:
+        files[re.split("::| ", name, maxsplit=1)[0]] += seconds
+    print("slowest files, seconds of all their tests:")
+    for name, seconds in files.most_common(SLOWEST):
+        print(f"{seconds:7.1f} s  {name[:100]}")
     print("slowest tests:")
     for seconds, name in sorted(total.seconds, reverse=True)[:SLOWEST]:
         print(f"{seconds:7.1f} s  {name[:100]}")
