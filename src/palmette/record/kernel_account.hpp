@@ -15,7 +15,7 @@ struct Accounted {
     std::uint64_t io = 0;         ///< page faults that needed I/O, and blocks that it has read and written
 };
 
-/// Of the thread that opens it, and no other.
+/// The kernel's account of the thread that opens it, and of no other.
 class KernelAccount {
   public:
     KernelAccount() = default;
@@ -30,13 +30,13 @@ class KernelAccount {
     std::optional<Accounted> read() const;
 
     std::uint64_t ticks = 0;  ///< when it was read last; 0: never
-    Accounted last;           ///< then
+    Accounted last;           ///< values at `ticks`
 
   private:
     bool is_own() const;
 
     int file_ = -1;
-    std::uint64_t device_ = 0, inode_ = 0;  ///< of the file: the program may give its number to another one
+    std::uint64_t device_ = 0, inode_ = 0;  ///< identity of the file: the program may give its number to another one
 };
 
 }  // namespace palmette::record

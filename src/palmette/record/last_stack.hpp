@@ -15,7 +15,7 @@ namespace palmette::record {
 class LastStack {
   public:
     struct Found {
-        std::uint32_t node = 0;  ///< of the innermost frame
+        std::uint32_t node = 0;  ///< the innermost frame's node
         bool is_short = false;   ///< inner frames found no place
         bool is_lost = false;    ///< the stack didn't reach the thread's start
     };
@@ -72,8 +72,8 @@ class LastStack {
     std::array<SampledFrame, SampledFrames::most_inner + SampledFrames::most_outer> emitted_;  ///< from the innermost
     std::array<std::uint8_t, 256> native_at_{}, python_at_{};  ///< by address: the index + 1
     std::size_t native_count_ = 0, python_count_ = 0;
-    std::size_t native_stays_ = 0, python_stays_ = 0;  ///< whose steps would be the same again
-    std::size_t native_kept_ = 0, python_kept_ = 0;    ///< that the walk has met
+    std::size_t native_stays_ = 0, python_stays_ = 0;  ///< frames whose steps would be the same again
+    std::size_t native_kept_ = 0, python_kept_ = 0;    ///< frames that the walk has met
     std::size_t native_added_ = 0, python_added_ = 0, emitted_count_ = 0;
     bool python_met_ = false;  ///< the innermost that is kept is one of Python's
     std::uint32_t generation_ = 0, root_ = 0;

@@ -38,7 +38,7 @@ void put_text(std::array<char, size>& to, std::string_view text) {
 /// A section of the node's file, mapped. Without memory: errno says why.
 struct MappedSection {
     void* memory = nullptr;
-    bool is_first = false;  ///< of its file
+    bool is_first = false;  ///< first section of its file
 };
 
 /// Begins a section of `bytes` in the file at `path`, which is made where it isn't there. Other processes of the node

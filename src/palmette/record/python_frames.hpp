@@ -14,7 +14,7 @@ namespace palmette::record {
 
 /// Offsets of members of an interpreter's structures, in bytes; by version.
 struct PythonLayout {
-    unsigned minor;  ///< of version 3
+    unsigned minor;  ///< minor version of Python 3
     /// Members of a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
     std::uint32_t thread_id, current, root, old_frame, chunk, outermost;
     /// Members of what an evaluation keeps on the native stack.
@@ -37,9 +37,9 @@ class PythonFrames {
 
     /// What a frame and its code object held when it was described: while they hold the same, it is the same frame.
     struct Seen {
-        std::uintptr_t code = 0;  ///< 0: of the interpreter's own frames, which nothing is said of
+        std::uintptr_t code = 0;  ///< code object; 0: a frame of the interpreter's own, which nothing is said of
         std::uintptr_t name = 0, file = 0, lines = 0;
-        std::uint64_t position = 0;  ///< of the frame, as it holds it
+        std::uint64_t position = 0;  ///< the frame's position, as it holds it
         std::int64_t instruction = 0;
         std::uint64_t name_hash = 0, file_hash = 0, line_check = 0;
         std::uint32_t name_number = 0, file_number = 0;
@@ -59,7 +59,7 @@ class PythonFrames {
 
         /// The position of a walk: what lies further out follows from it.
         struct Place {
-            std::uintptr_t evaluation = 0;  ///< of 3.12 and older: what the evaluation has on the stack
+            std::uintptr_t evaluation = 0;  ///< 3.12 and older: what the evaluation has on the stack
             std::uintptr_t mark = 0;        ///< an address in the evaluation's native frame; 0: there are no more
             std::uintptr_t frame = 0;       ///< the next one outwards
             bool operator==(const Place&) const = default;

@@ -20,9 +20,9 @@ namespace palmette::record {
 struct OpenRegion {
     const void* what = nullptr;  ///< its function's address, or where its name is; null: whatever ends, ends it
     std::uint64_t begin = 0;
-    std::uint32_t node = 0;   ///< that it is in; of one without a place of its own that of the region around it
+    std::uint32_t node = 0;   ///< node of the region; for one without a place of its own the node around it
     std::uint32_t named = 0;  ///< the innermost named one outside of it
-    bool counts = false;      ///< its time is its node's: not within itself, nor without a place
+    bool counts = false;      ///< its time is added to its node: not within itself, nor without a place
 };
 
 /// What a thread needs for its regions. Made at its first one.
@@ -33,14 +33,14 @@ struct RegionThread {
         std::uint32_t parent, node;
     };
     bool is_busy;         ///< in the midst of a begin or an end, which a signal handler may interrupt
-    std::uint32_t depth;  ///< of `open`
+    std::uint32_t depth;  ///< number of entries in `open`
     std::uint32_t root;   ///< node
     std::uint32_t named;  ///< the innermost named region that it is in: node; 0: none
     trace::RegionNode* nodes;
     std::uint64_t beyond;   ///< begun and not ended where `open` was full
     std::uint64_t unloads;  ///< when `known` was right
     std::uint64_t updated_ticks;
-    RegionThread* next;  ///< of all
+    RegionThread* next;  ///< list of all threads
     bool is_free;        ///< its thread has ended: another one may go on with it
     OpenRegion* open;
     std::array<Known, cached> known;
@@ -113,7 +113,7 @@ class Regions {
     trace::RegionsHeader first_header_{};  ///< until there is a section
     std::uint32_t* text_index_ = nullptr;  ///< where texts are, likewise
     std::uint32_t text_count_ = 0;
-    std::uint32_t* index_ = nullptr;  ///< of nodes, by open addressing; 0: free
+    std::uint32_t* index_ = nullptr;  ///< index of nodes by open addressing; 0: free
     RegionThread* threads_ = nullptr;
     bool has_cost_ = false;
 #if !defined(PALMETTE_ABI_SMPI)

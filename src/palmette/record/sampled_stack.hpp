@@ -116,8 +116,8 @@ class SampledWalk {
     Registers innermost_;
     std::uintptr_t pc_, sp_, fp_, bx_ = 0, innermost_sp_;
     std::uintptr_t ra_at_ = 0, fp_at_ = 0;
-    std::uintptr_t readable_page_ = 0;  ///< of another stack
-    std::uintptr_t own_from_ = 0;       ///< of the thread's own stack, what may be read
+    std::uintptr_t readable_page_ = 0;  ///< page of another stack that is known to be readable
+    std::uintptr_t own_from_ = 0;       ///< start of what may be read of the thread's own stack
     std::uintptr_t caller_pc_ = 0, caller_sp_ = 0, caller_fp_ = 0, caller_bx_ = 0;
     CodeRule code_;
     Where where_ = Where::frame;

@@ -41,7 +41,7 @@ struct Aggregator {
     std::int64_t memory_bytes = 0;   ///< for contributions that wait for others; 0: no limit
     std::string address;             ///< HOST:PORT where its daemon listens; empty: none is known
 
-    /// Of "kind" in JSON. Throws base::Error that begins with `where`.
+    /// Sets `kind` from "kind" in JSON. Throws base::Error that begins with `where`.
     void read_kind(const base::Json& json, std::string_view where);
     const char* kind_name() const { return kind == Kind::sharp ? "sharp" : "daemon"; }
     /// Throws base::Error that begins with `where`.

@@ -32,7 +32,7 @@ class Tiers {
   public:
     /// Communication in topology order.
     Tiers(const Job& job, const Costs& costs);
-    /// The same for communication in rank order, unrelated to the topology.
+    /// Tiers for communication in rank order, unrelated to the topology.
     Tiers in_rank_order() const;
 
     bool in_topology_order() const { return in_topology_order_; }

@@ -114,7 +114,7 @@ struct Where {
 struct Spent {
     std::vector<std::pair<Where, double>> rows;  ///< without waiting
     double waiting_s = 0;
-    std::size_t first_wait = 0, behind_waits = 0;  ///< of the thread's waits
+    std::size_t first_wait = 0, behind_waits = 0;  ///< range of the thread's waits
     std::vector<Gap> gaps;                         ///< outside of MPI, where there are samples
 
     void add(const Where& where, double time_s) {

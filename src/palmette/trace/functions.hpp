@@ -35,7 +35,7 @@ struct Function {
     bool persistent = false;          ///< and that request is started later
     bool sends_and_receives = false;  ///< the call sends, and its request receives
     bool ends = false;                ///< the job
-    bool lets_go = false;             ///< of requests, without waiting for them
+    bool lets_go = false;             ///< the call releases requests without waiting for them
 };
 
 /// The table, by name.

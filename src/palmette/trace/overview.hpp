@@ -53,7 +53,7 @@ struct Overview {
     std::vector<std::uint8_t> mpi, waiting, function;
     std::vector<DrawnCall> calls;  ///< the longest, by begin
     std::uint64_t calls_in_all = 0;
-    std::vector<DrawnMessage> messages;  ///< those waited for longest, then the largest, by begin
+    std::vector<DrawnMessage> messages;  ///< the messages that were waited for longest, then the largest ones, by begin
     std::uint64_t messages_in_all = 0;
     /// By level, group and bin, one after the other: bytes that leave a group and that enter it.
     std::vector<double> link_out, link_in;

@@ -144,8 +144,8 @@ class Chained {
 /// What a thread sends from one place to one process, as long as it comes in a row.
 struct Row {
     std::uint64_t messages = 0, bytes = 0;
-    double begin_s = 0, end_s = 0;  ///< of the thread's time in MPI
-    double computed_s = 0;          ///< of its time outside of MPI, at the last message
+    double begin_s = 0, end_s = 0;  ///< thread's time in MPI
+    double computed_s = 0;          ///< thread's time outside of MPI at the last message
 };
 
 class Runs {

@@ -47,7 +47,7 @@ class Prices {
     struct Part {
         const Gathering* gathering;  ///< null: a message, or nothing
         bool moves_here;             ///< whether data must come to this process
-        std::uint64_t pair;          ///< of a message; else none_of_pairs
+        std::uint64_t pair;          ///< a message's pair of processes; else none_of_pairs
         bool receives;
     };
     double cost_s(double own_s, const std::vector<Part>& parts, double ready_s, double begun_s) const {

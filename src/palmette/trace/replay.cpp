@@ -474,7 +474,7 @@ class Replayer {
     Awaited* const awaited_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
-    std::vector<Side*> grown_;  ///< those that got more memory since the last thread was gathered
+    std::vector<Side*> grown_;  ///< sides that got more memory since the last thread was gathered
     ByInstance<Gathering> gatherings_;
     std::vector<Prices::Part> parts_;
     std::map<std::uint32_t, Unmodelled> unmodelled_;

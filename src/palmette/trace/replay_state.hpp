@@ -84,7 +84,7 @@ struct Gathering {
     std::int32_t came = 0, begun = 0;
     Moment last, root;
     Price price;
-    std::vector<PartOfScan> parts;  ///< of scans, by rank
+    std::vector<PartOfScan> parts;  ///< parts of a scan, by rank
     std::size_t joined = 0;         ///< the first so many are known, each joined with those before it
     std::int32_t first_waiter = nobody;
 };
@@ -110,7 +110,7 @@ struct Thread {
     const TracedThread* traced;
     std::size_t size;
     std::vector<Begun> begun;  ///< by begin_ns
-    std::vector<End*> ends;    ///< of messages, likewise
+    std::vector<End*> ends;    ///< ends of messages, by time
     std::size_t ends_in_all = 0;
     std::size_t next_begun = 0, next_end = 0;
     /// Channels that it has sent or received on lately: threads take turns, and each one's are a few.
@@ -127,7 +127,7 @@ struct Thread {
     Event call;
     std::uint32_t call_index = 0;
     std::vector<Event> requests;
-    std::vector<InstanceKey> keys;  ///< of the parts that are collectives: call first, then requests
+    std::vector<InstanceKey> keys;  ///< instances of the parts that are collectives: call first, then requests
     std::size_t part = 0;
     Moment dependency;
     std::int32_t next_waiter = nobody;
@@ -143,7 +143,7 @@ struct Thread {
         waits.push_back(wait);
     }
     std::unordered_map<std::uint64_t, InCalls> in_calls;  ///< by function and path
-    std::array<InCalls*, 4> last_in_calls{};              ///< those that were added to last
+    std::array<InCalls*, 4> last_in_calls{};              ///< the entries that time was added to last
     void end(double more_s) {
         now_s += more_s;
         ended = true;

@@ -32,7 +32,7 @@ struct LinkUse {
     std::vector<LinkUser> users;
     std::vector<OwnCollectives> unserved;
 };
-/// Of the link out of a `group`. `group_of`: by rank. Cost: O(calls log(functions paths)).
+/// How calls used the link out of `group`. `group_of`: by rank. Cost: O(calls log(functions paths)).
 LinkUse link_use(const Trace& trace, const std::vector<std::int32_t>& group_of, std::int32_t group);
 
 }  // namespace palmette::trace

@@ -13,7 +13,7 @@ namespace {
 
 struct Wait {
     double seconds = 0;
-    std::int32_t process = -1;  ///< that it was for
+    std::int32_t process = -1;  ///< process that the call waited for
     std::int64_t late_ns = 0;   ///< behind the one before it
     Instance* instance = nullptr;
 };
@@ -373,7 +373,7 @@ class Analysis {
     Instances instances_;
     std::map<Channel, Traffic> channels_;
     Recent<Channel, Traffic> recent_channels_;
-    std::vector<std::vector<Message>*> grown_;  ///< those that got more memory since the last thread was gathered
+    std::vector<std::vector<Message>*> grown_;  ///< channels that got more memory since the last thread was gathered
     using Place = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;  ///< function, path, process
     std::map<Place, Row> rows_;
     std::map<Place, Cause> causes_;
