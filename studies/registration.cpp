@@ -55,7 +55,7 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Of this process, in kB.
+/// Pinned memory of this process, in kB.
 long pinned() {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)

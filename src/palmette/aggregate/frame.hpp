@@ -60,7 +60,7 @@ struct Header {
     std::uint64_t offset = 0;  ///< elements of the operation before this chunk
     std::uint64_t count = 0;   ///< elements of the operation
 
-    std::uint32_t bytes = 0;  ///< of payload
+    std::uint32_t bytes = 0;  ///< payload size
     std::uint32_t payload_crc = 0;
 };
 

@@ -31,7 +31,7 @@ class FrameReader {
     std::array<char, most_control_bytes> control_{};
     Header header_;
     char* payload_ = nullptr;
-    std::size_t have_ = 0;  ///< of header and payload together
+    std::size_t have_ = 0;  ///< bytes of header and payload received so far
 };
 
 /// Sends one frame, whose payload stays where it is until idle().

@@ -10,7 +10,7 @@
 
 namespace palmette::aggregate {
 
-/// Of the process. Tells caches, and may be used by several threads.
+/// The process's memory that caches may register. Tells the caches, and may be used by several threads.
 class KnownMemory {
   public:
     static KnownMemory& instance();

@@ -52,8 +52,8 @@ int connect_status(int fd) noexcept;
 
 /// Sends small frames at once, and finds idle connections to hosts that are down or cut off within some `timeout_ms`.
 void tune_stream(int fd, int timeout_ms) noexcept;
-/// The same for connections with data under way. Only towards a peer that always reads: the kernel also ends those
-/// whose peer has had no room for so long.
+/// Ends a connection whose data under way isn't acknowledged for `timeout_ms`. Only towards a peer that always reads:
+/// the kernel also ends a connection whose peer has had no room for that long.
 void limit_sending(int fd, int timeout_ms) noexcept;
 /// Whether the peer's host has acknowledged nothing of what is under way for so long. A peer that just doesn't read
 /// has.

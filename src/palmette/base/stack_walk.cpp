@@ -116,11 +116,11 @@ struct StackWalk::Node {
     Node* latest = nullptr;  ///< the caller that was met last; itself: none
     FrameRule rule;
     Shape shape = Shape::other;
-    std::int32_t entry = 0;  ///< of the innermost one: from the function's frame address to its CFA
+    std::int32_t entry = 0;  ///< innermost frame: from the function's frame address to its CFA
     std::uint32_t word = 0;
     Node* parent = nullptr;              ///< the function that it calls
-    const Straight* recent = nullptr;    ///< of the innermost one: the path that was met last
-    std::unique_ptr<Straight> straight;  ///< of the outermost one of a path
+    const Straight* recent = nullptr;    ///< innermost frame: the path that was met last
+    std::unique_ptr<Straight> straight;  ///< outermost frame of a path
     bool is_bent = false;                ///< there is no such path to this node
 };
 

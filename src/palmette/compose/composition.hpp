@@ -61,7 +61,7 @@ class Lengths {
     static Lengths cut(std::int64_t blocks, std::int64_t total_bytes, std::int64_t element_bytes);
     static Lengths list(std::vector<std::int64_t> bytes);
     static Lengths rule(std::int64_t blocks, std::function<std::int64_t(std::int64_t)> bytes_of);
-    /// Of those blocks that are known, (block, bytes) ascending; the others' are never asked for.
+    /// Lengths of the known blocks alone, (block, bytes) ascending; those of others are never asked for.
     static Lengths some(std::int64_t blocks, std::vector<std::pair<std::int64_t, std::int64_t>> bytes);
 
     std::int64_t blocks() const { return blocks_; }

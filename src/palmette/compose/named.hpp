@@ -13,12 +13,12 @@ namespace palmette::compose {
 /// Parameters of a composition by name.
 struct NamedRequest {
     std::int32_t ranks = 1;
-    Rank root{0};  ///< of rooted ones
+    Rank root{0};  ///< root of rooted collectives
     /// Bytes: one number, or one for each rank, or for alltoall one for each pair (source * ranks + target). Of
     /// broadcast, reduce and allreduce the whole vector in one number, or each rank's part in between.
     std::vector<std::int64_t> bytes{1};
     std::int64_t element_bytes = 1;
-    Operation operation;  ///< of reductions
+    Operation operation;  ///< operation of reductions
 };
 
 struct Named {

@@ -28,7 +28,8 @@ struct Router::Walk {
     Manner manner;
     std::vector<Edge>& out;
     std::vector<std::int32_t> extra;   ///< relays in the current group, which must be reached as well
-    std::vector<std::int32_t> groups;  ///< of the current level: the other groups with targets or relays, in ring order
+    /// Groups of the current level that have targets or relays, without the own one, in ring order.
+    std::vector<std::int32_t> groups;
 
     bool wanted(std::int32_t first, std::int32_t end) const {
         const std::int32_t next = targets.next(first);

@@ -52,7 +52,7 @@ class Router {
     /// Appends the messages of position `me` when `root` multicasts to `others` (positions).
     void multicast(std::int32_t me, std::int32_t root, const RankSet& others, std::int32_t stripe, Manner manner,
                    std::vector<Edge>& out) const;
-    /// The same in reverse: `others` contribute, `root` gets the result.
+    /// Edges of the reduction that reverses multicast(): `others` contribute, `root` gets the result.
     void reduce(std::int32_t me, std::int32_t root, const RankSet& others, std::int32_t stripe, Manner manner,
                 std::vector<Edge>& out) const;
 

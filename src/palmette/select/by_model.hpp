@@ -22,8 +22,8 @@ struct Estimated {
     bool played = false;  ///< `seconds` is from a simulation instead of a formula
 };
 
-/// Those of `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A
-/// pure function, so that all ranks get the same list.
+/// The `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A pure
+/// function, so that all ranks get the same list.
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<collectives::Spec>& candidates);
 

@@ -33,7 +33,7 @@ struct Forced {
 /// Memory that the ranks of a node share.
 struct NodeMemory {
     bool usable = false;             ///< some node has several ranks, and nothing speaks against sharing
-    bool is_set_up = false;          ///< then `usable` is certain on all nodes, and the following are known
+    bool is_set_up = false;          ///< `usable` is certain on all nodes, and the following members are known
     bool single_copy = false;        ///< this node's ranks may read each other's memory
     std::int64_t pays_from = 0;      ///< bytes from which on that is faster
     bool owners_always_map = false;  ///< blocks are opened where they lie, from one byte on: IPC of a device
@@ -49,7 +49,7 @@ struct RouteContext {
     bool scattered = false;    ///< is_scattered(job)
     const Forced* forced = nullptr;
     bool reproducible = false;   ///< reductions give the same bits for any placement
-    std::int64_t most_tags = 0;  ///< of a blocking call's messages
+    std::int64_t most_tags = 0;  ///< number of tags for a blocking call's messages
     NodeMemory node_memory = {};
     Surroundings around = {};
 };

@@ -13,7 +13,7 @@
 namespace palmette::select {
 namespace {
 
-/// Of the hosts' bound: less would be lost in what neither bound contains.
+/// Share of the hosts' bound that aggregators must stay below: less would be lost in what neither bound contains.
 constexpr double least_gain = 0.95;
 /// Shorter vectors are a few messages either way, and an agreement costs as much as those of hosts.
 constexpr std::int64_t least_bytes = 32768;

@@ -7,7 +7,7 @@
 
 namespace palmette::aggregate::sharp {
 
-/// There is nobody else.
+/// Out-of-band exchange of a single process.
 class Alone final : public OutOfBand {
   public:
     int bcast(void*, int, int) noexcept override { return 0; }

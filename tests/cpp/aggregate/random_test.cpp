@@ -163,7 +163,7 @@ TEST(AggregateRandom, ADaemonThatIsSentAnythingServesOn) {
     world.join_all(2);
 }
 
-/// The same from a member that has joined: its group ends, another one goes on.
+/// Sends random bytes from a member that has joined: its group ends, another one goes on.
 TEST(AggregateRandom, AMemberThatSendsAnythingHarmsOnlyItsGroup) {
     std::mt19937 random(22);
     World world;

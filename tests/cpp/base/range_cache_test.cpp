@@ -50,7 +50,7 @@ class Recorder : public RangeHolder {
     std::uintptr_t next_ = 0;
 };
 
-/// The same by lists and linear scans.
+/// A range cache by lists and linear scans, for comparison.
 class Naive {
   public:
     struct Range {

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 
 struct Paused {
     int pauses = 0;
-    int progress = 0;  ///< of them asked for progress
+    int progress = 0;  ///< pauses that asked for progress
 };
 
 Paused pause_for(SpinWait& spin_wait, milliseconds length) {

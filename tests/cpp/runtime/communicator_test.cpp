@@ -15,7 +15,7 @@ using select::Function;
 
 constexpr int tag_limit = 32767;
 
-/// Its rank is alone in the process, so nothing here may communicate.
+/// State whose rank is alone in the process, so that nothing here may communicate.
 struct State {
     explicit State(std::string_view machine, std::int32_t ranks)
         : state(MPI_COMM_SELF, test::job_on(machine, "block", ranks), 0, tag_limit, Waiting(Waiting::Policy::mpi)) {

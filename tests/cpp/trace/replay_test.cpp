@@ -241,7 +241,7 @@ std::ostream& operator<<(std::ostream& out, const Costly& one) {
                << one.short_us << " and " << one.long_us;
 }
 
-/// Those of any cost; checks that costs are conserved.
+/// Delays of any cost; checks that costs are conserved.
 std::vector<Costly> delays_of(Job& job) {
     Awaited awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Of the first sum, for which all members are there.
+/// Limit of the first sum, for which all members are there.
 constexpr milliseconds longest_trial{10000};
 /// For operations of others that may complete yet, when one has failed.
 constexpr milliseconds longest_drain{250};

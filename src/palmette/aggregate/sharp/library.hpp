@@ -11,7 +11,7 @@
 
 namespace palmette::aggregate::sharp {
 
-/// Its functions under their own names, without sharp_coll_.
+/// Functions of libsharp_coll under their own names, without sharp_coll_.
 struct Library {
     int (*init)(InitSpec*, Context**) = nullptr;
     int (*finalize)(Context*) = nullptr;
@@ -21,7 +21,7 @@ struct Library {
     int (*comm_destroy)(Comm*) = nullptr;
     int (*do_allreduce_nb)(Comm*, ReduceSpec*, void**) = nullptr;
     int (*req_test)(void*) = nullptr;  ///< nonzero: complete
-    int (*req_wait)(void*) = nullptr;  ///< its error; the handle is gone
+    int (*req_wait)(void*) = nullptr;  ///< returns the request's error; the handle is gone
     int (*reg_mr)(Context*, void*, std::size_t, void**) = nullptr;
     int (*dereg_mr)(Context*, void*) = nullptr;
     const char* (*strerror)(int) = nullptr;

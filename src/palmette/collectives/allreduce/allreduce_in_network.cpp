@@ -169,7 +169,7 @@ class Cut {
         return slices_ * std::max<std::int64_t>(ring_tags(), between);
     }
     std::int32_t ring_tags() const { return 2 * groups().largest(); }
-    /// Of messages with an aggregator: the tag modulo channels() is the run.
+    /// Tag of a message with an aggregator: modulo channels() it is the run.
     std::int32_t tag_of(std::size_t stripe, std::size_t run, Slice slice) const {
         return static_cast<std::int32_t>((stripe * slices_ + slice.index) * runs_.size() + run);
     }

@@ -80,7 +80,7 @@ class NodePieces {
     const Job& job_;
     const topology::Partition& nodes_;
     DealtNodes dealt_;
-    std::int32_t radix_;  ///< of halving inside of nodes; 1: direct
+    std::int32_t radix_;  ///< radix of recursive halving inside of nodes; 1: direct
 };
 
 /// Key window=W: a slice is sent once the W-th before it has arrived. Concurrent slices share the links and would all
@@ -111,7 +111,7 @@ class PieceExchange {
   public:
     struct Where {
         const NodePieces& pieces;
-        std::int32_t node, index;  ///< of this rank
+        std::int32_t node, index;  ///< this rank's node and index in it
         plan::ProgramBuilder& builder;
         ScratchBuffer& scratch;
         plan::Buffer work;  ///< target of partial results
@@ -132,7 +132,7 @@ class PieceExchange {
     std::vector<plan::StepId> reduce_inside(const std::vector<plan::StepId>& ready);
     /// The own node's piece, complete, on all ranks that hold parts.
     void reduce_between();
-    /// The same, only on the rank that serves the root's node.
+    /// Completes the own node's piece only on the rank that serves the root's node.
     void reduce_between_to(std::int32_t root_node);
 
     /// Sends the own piece to all other nodes, and receives theirs of the own part into `work`. Returns the steps after

@@ -56,7 +56,7 @@ class LeadersMaker {
   private:
     /// Prefix sums over the subgroups of a group, at its leader.
     struct Sums {
-        std::vector<std::int32_t> leaders;  ///< of the subgroups
+        std::vector<std::int32_t> leaders;  ///< leaders of the subgroups
         std::vector<Held> until;            ///< inclusive prefix up to this subgroup
     };
 
