@@ -36,15 +36,15 @@ std::uintptr_t word_at(std::uintptr_t address) {
 
 /// How far a function's CFA is above its frame address (where the caller's frame pointer lies).
 #if defined(__aarch64__)
-struct Wanted {
+struct CfaQuery {
     std::uintptr_t return_address, cfa;
 };
 std::int32_t entry_of(std::uintptr_t return_address, std::uintptr_t frame) {
     // The record of both registers may lie anywhere in a frame. Only frames of this library are unwound.
-    Wanted wanted{return_address, 0};
+    CfaQuery wanted{return_address, 0};
     _Unwind_Backtrace(
         [](_Unwind_Context* context, void* argument) {
-            auto& out = *static_cast<Wanted*>(argument);
+            auto& out = *static_cast<CfaQuery*>(argument);
             if (_Unwind_GetIP(context) != out.return_address) return _URC_NO_REASON;
             out.cfa = _Unwind_GetCFA(context);
             return _URC_END_OF_STACK;

@@ -61,7 +61,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
                                                                [](const auto& plan) { return plan.bound_s > 0; });
     std::future<void> others;
     {
-        trace::Awaited awaited;
+        trace::WaitGraph awaited;
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
         give_back_memory();
         // Behind the one that takes most memory.
@@ -100,12 +100,12 @@ void register_causes(nb::module_& m) {
     using trace::OnPath;
     using trace::Replay;
     using trace::Stretch;
-    using trace::Unmodelled;
+    using trace::UnmodelledFunction;
 
-    nb::class_<Unmodelled>(m, "UnmodelledCalls", "Calls whose dependencies are unknown: they never wait in a replay.")
-        .def_ro("function", &Unmodelled::function, "Index into functions.")
-        .def_ro("calls", &Unmodelled::calls)
-        .def_ro("seconds", &Unmodelled::seconds);
+    nb::class_<UnmodelledFunction>(m, "UnmodelledCalls", "Calls whose dependencies are unknown: they never wait in a replay.")
+        .def_ro("function", &UnmodelledFunction::function, "Index into functions.")
+        .def_ro("calls", &UnmodelledFunction::calls)
+        .def_ro("seconds", &UnmodelledFunction::seconds);
     nb::class_<Replay>(m, "TraceReplay", "A recorded job, run again with other costs of communication.")
         .def_ro("time_s", &Replay::time_s, "From the first end of MPI_Init to the last begin of MPI_Finalize.")
         .def_ro("measured_s", &Replay::measured_s, "The same of the recorded run.")

@@ -64,7 +64,7 @@ void register_flow(nb::module_& m) {
           "'alltoall:half:64K', 'alltoall:0.25:1M@1GB/s' or 'none'. Raises Error.");
     m.def(
         "flow",
-        [](const Planned& planned, const std::optional<BlockLengths>& block_bytes, std::string_view traffic,
+        [](const PlanWithJob& planned, const std::optional<BlockLengths>& block_bytes, std::string_view traffic,
            std::uint64_t seed, std::size_t most_bins, double tolerance, const std::optional<Progress>& progress) {
             if (!block_bytes && planned.plan.request.block_bytes < 0)
                 base::fail("the plan was made without block_bytes: say flow(plan, block_bytes=...)");

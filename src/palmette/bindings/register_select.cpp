@@ -59,7 +59,7 @@ select::Route route_of(const Table& table, std::string_view function, const Job&
                        bool aggregators) {
     const SelectArguments a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking, ordered,
                                     shared_memory, compared);
-    std::optional<select::Forced> demand;
+    std::optional<select::ForcedChoice> demand;
     if (forced)
         demand = {*forced == "mpi" ? std::nullopt : std::optional(collectives::Spec::parse(*forced)), "PALMETTE_FORCE"};
     const Job in_rank_order = job.in_rank_order();

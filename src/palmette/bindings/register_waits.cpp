@@ -51,7 +51,7 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
     return named(std::move(waits), trace);
 }
 
-struct Unserved {
+struct UnservedGroup {
     std::string function;
     std::vector<std::int32_t> ranks;
     trace::UnservedCollectives collectives;
@@ -60,14 +60,14 @@ struct Unserved {
 struct TraceView {
     NamedWaits waits;
     trace::Overview overview;
-    std::vector<Unserved> unserved;
+    std::vector<UnservedGroup> unserved;
 };
 
 TraceView view(const std::vector<trace::TraceFile>& files, const trace::OverviewOptions& options,
                const nb::object& bound_of) {
     TraceView out;
     trace::Trace trace;
-    trace::Viewed viewed;
+    trace::OverviewWithWaits viewed;
     const trace::BoundOf ask = ask_bounds(trace, bound_of);
     {
         nb::gil_scoped_release released;
@@ -124,16 +124,16 @@ Columns columns_of(const std::vector<trace::DrawnMessage>& messages) {
 
 void register_view(nb::module_& m) {
     using trace::Overview;
-    nb::class_<Unserved>(m, "UnservedCollectives",
+    nb::class_<UnservedGroup>(m, "UnservedCollectives",
                          "Collectives that the MPI itself did, of one function, communicator, root and size.")
-        .def_ro("function", &Unserved::function)
-        .def_ro("ranks", &Unserved::ranks, "The world's, by rank in the communicator; empty: not all are recorded.")
+        .def_ro("function", &UnservedGroup::function)
+        .def_ro("ranks", &UnservedGroup::ranks, "The world's, by rank in the communicator; empty: not all are recorded.")
         .def_prop_ro(
-            "root", [](const Unserved& self) { return self.collectives.root; }, "In the communicator; -1: none.")
+            "root", [](const UnservedGroup& self) { return self.collectives.root; }, "In the communicator; -1: none.")
         .def_prop_ro(
-            "bytes", [](const Unserved& self) { return self.collectives.bytes; }, "Of the root's call, or rank 0's.")
+            "bytes", [](const UnservedGroup& self) { return self.collectives.bytes; }, "Of the root's call, or rank 0's.")
         .def_prop_ro(
-            "by_time", [](const Unserved& self) { return self.collectives.by_time; },
+            "by_time", [](const UnservedGroup& self) { return self.collectives.by_time; },
             "How many began in each bin of links.");
     nb::class_<TraceView>(m, "TraceView", "What a page draws of a trace. Columns are raw values in native byte order.")
         .def_ro("waits", &TraceView::waits)

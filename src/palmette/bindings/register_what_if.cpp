@@ -66,7 +66,7 @@ std::vector<std::tuple<std::int32_t, std::int32_t, std::uint64_t, double>> sent_
     const nb::gil_scoped_release released;
     const trace::Trace trace = trace::read_trace(files);
     std::vector<std::tuple<std::int32_t, std::int32_t, std::uint64_t, double>> out;
-    for (const trace::Sent& one : trace::sent(trace))
+    for (const trace::PairTraffic& one : trace::sent(trace))
         out.emplace_back(trace.processes[static_cast<std::size_t>(one.from)].rank,
                          trace.processes[static_cast<std::size_t>(one.to)].rank, one.messages, one.bytes);
     return out;

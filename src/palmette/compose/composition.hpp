@@ -136,12 +136,12 @@ class Composition {
     /// All primitives, phase by phase, in the order in which they were added.
     void visit(const Visit& visit) const;
     /// What was declared with `hold`.
-    struct Held {
+    struct Holding {
         Rank rank;
         Buffer buffer;
         Interval blocks;
     };
-    const std::vector<Held>& held() const { return held_; }
+    const std::vector<Holding>& held() const { return held_; }
 
   private:
     struct Item {
@@ -157,7 +157,7 @@ class Composition {
     std::vector<std::string> buffers_;
     std::vector<Operation> operations_;
     std::vector<Item> items_;
-    std::vector<Held> held_;
+    std::vector<Holding> held_;
     std::int32_t phases_ = 0;
     bool local_ = false;
 };

@@ -21,7 +21,7 @@ struct NamedRequest {
     Operation operation;  ///< operation of reductions
 };
 
-struct Named {
+struct NamedCollective {
     const char* name;
     const char* sentence;
     bool rooted;
@@ -31,7 +31,7 @@ struct Named {
 
 /// gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather,
 /// reduce_scatter, allreduce, allreduce_reduce_broadcast.
-const std::vector<Named>& named();
+const std::vector<NamedCollective>& named();
 
 /// Throws base::Error on an unknown name, a root out of range, a wrong number of lengths, and lengths that are no whole
 /// number of elements.

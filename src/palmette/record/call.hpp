@@ -43,7 +43,7 @@ class Call {
         function_ = function;
         thread->plan = 0;
         if (!current->with_paths()) return;
-        const PathTable::Found found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
+        const PathTable::Lookup found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
         path_ = found.number;
         if (calls_have_python.load(std::memory_order_relaxed)) [[unlikely]]
             path_ = path_with_python(current->paths(), path_, return_address, frame);
@@ -143,7 +143,7 @@ class Call {
     }
     /// The receive of that message: on its channel it stands where the probe did.
     void takes(MPI_Message message) {
-        const std::optional<Recorder::Matched> found = recorder_->take_matched(message);
+        const std::optional<Recorder::MatchedMessage> found = recorder_->take_matched(message);
         if (!found) return;
         with(found->peer, found->tag);
         communicator_ = found->communicator;

@@ -9,7 +9,7 @@
 namespace palmette::record {
 
 /// Sums since the thread began.
-struct Accounted {
+struct AccountReading {
     std::uint64_t ran_ns = 0;
     std::uint64_t waited_ns = 0;  ///< for a processor, though it could have run
     std::uint64_t io = 0;         ///< page faults that needed I/O, and blocks that it has read and written
@@ -27,10 +27,10 @@ class KernelAccount {
     bool open();
     void close();
     /// Some 1.5 us. Nothing where the program has closed the file, as those do that close all.
-    std::optional<Accounted> read() const;
+    std::optional<AccountReading> read() const;
 
     std::uint64_t ticks = 0;  ///< when it was read last; 0: never
-    Accounted last;           ///< values at `ticks`
+    AccountReading last;           ///< values at `ticks`
 
   private:
     bool is_own() const;

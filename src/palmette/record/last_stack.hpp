@@ -14,7 +14,7 @@ namespace palmette::record {
 
 class LastStack {
   public:
-    struct Found {
+    struct Result {
         std::uint32_t node = 0;  ///< the innermost frame's node
         bool is_short = false;   ///< inner frames found no place
         bool is_lost = false;    ///< the stack didn't reach the thread's start
@@ -24,7 +24,7 @@ class LastStack {
     /// too deep for this, or Python's frames can't be right. Async-signal-safe. Cost: 2 ns for each frame that is as
     /// before, 30 ns for others.
     bool find(CodeRules& rules, PythonFrames* python, std::uint32_t generation, StackBounds& bounds,
-              const Registers& registers, Contexts& contexts, std::uint32_t root, Found& out);
+              const Registers& registers, Contexts& contexts, std::uint32_t root, Result& out);
 
   private:
     static constexpr std::size_t most = 255;
@@ -42,7 +42,7 @@ class LastStack {
     /// A step along Python's frames, and what its frame held.
     struct Python {
         PythonFrames::Walk::Place place;
-        PythonFrames::Seen seen;
+        PythonFrames::FrameContent seen;
         std::uint32_t node;
         std::uint16_t depth;
         std::uint16_t native;  ///< how many steps of the native stack lead to it, that of its evaluation too
@@ -60,7 +60,7 @@ class LastStack {
     Native* add_native();
     Python* add_python();
     bool emit(const SampledFrame& frame);
-    bool take(Contexts& contexts, Found& out);
+    bool take(Contexts& contexts, Result& out);
 
     static std::size_t slot_of(std::uintptr_t address) {
         return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15ULL >> 56U);

@@ -36,7 +36,7 @@ class PythonFrames {
     bool is_known() const { return layout_ != nullptr; }
 
     /// What a frame and its code object held when it was described: while they hold the same, it is the same frame.
-    struct Seen {
+    struct FrameContent {
         std::uintptr_t code = 0;  ///< code object; 0: a frame of the interpreter's own, which nothing is said of
         std::uintptr_t name = 0, file = 0, lines = 0;
         std::uint64_t position = 0;  ///< the frame's position, as it holds it
@@ -45,10 +45,10 @@ class PythonFrames {
         std::uint32_t name_number = 0, file_number = 0;
     };
     /// Whether the frame runs the same code object at the same instruction.
-    bool is_frame(std::uintptr_t frame, const Seen& seen) const;
+    bool is_frame(std::uintptr_t frame, const FrameContent& seen) const;
     /// Whether the code object of such a frame, one that lives, has the same names and lines: another one may have come
     /// to its address.
-    bool is_code(const Seen& seen) const;
+    bool is_code(const FrameContent& seen) const;
 
     /// The Python frames of one walk along a native stack.
     class Walk {
@@ -76,14 +76,14 @@ class PythonFrames {
         /// `frame`: there is one more, from the innermost outwards; `last`: the evaluation's last one; `none`: one that
         /// isn't told, behind the last; or something is wrong.
         enum class Step : std::uint8_t { none, frame, last };
-        Step next(SampledFrame& out, Seen& seen);
+        Step next(SampledFrame& out, FrameContent& seen);
         /// A step like the one above, without looking at the frame's code.
         Step skip();
         /// Gives the frames of such an evaluation to `add`.
         template <class Add>
         void replace(Add add) {
             SampledFrame frame;
-            Seen seen;
+            FrameContent seen;
             for (Step step = next(frame, seen); step != Step::none; step = next(frame, seen)) {
                 add(frame);
                 if (step == Step::last) break;
@@ -128,13 +128,13 @@ class PythonFrames {
         std::atomic<std::uint64_t> key{0};   ///< the code object's address / 16 and the instruction
         std::atomic<std::uint64_t> line{0};  ///< with a hash of the key and the table of lines << 32
     };
-    bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen);
+    bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, FrameContent& seen);
     std::uintptr_t type_of(std::uintptr_t object) const;
     std::uintptr_t code_of(std::uintptr_t frame) const;
     std::uint64_t position_of(std::uintptr_t frame) const;
     std::int64_t instruction_of(std::uintptr_t frame, std::uintptr_t code) const;
-    std::uint64_t line_check_of(const Seen& seen) const;
-    std::uint32_t line_of(const Seen& seen);
+    std::uint64_t line_check_of(const FrameContent& seen) const;
+    std::uint32_t line_of(const FrameContent& seen);
     bool is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const;
     std::uint32_t search_line(std::int32_t first_line, std::int64_t instruction, const unsigned char* table,
                               std::size_t bytes) const;

@@ -181,13 +181,13 @@ class Recorder {
     void count_uncounted() { add(section_->uncounted_requests, std::uint64_t{1}); }
 
     /// A message that a matching probe has found, and the probe.
-    struct Matched {
+    struct MatchedMessage {
         std::int32_t peer = -1, tag = 0;
         std::uint16_t communicator = 0;
         std::uint64_t ticks = 0;
     };
-    void keep_matched(MPI_Message message, const Matched& what);
-    std::optional<Matched> take_matched(MPI_Message message);
+    void keep_matched(MPI_Message message, const MatchedMessage& what);
+    std::optional<MatchedMessage> take_matched(MPI_Message message);
     /// Whom a persistent receive's message is from, by MPI_Request_get_status: MPICH's statuses don't tell it later.
     struct Source {
         std::int32_t peer = -1, tag = 0;
@@ -304,16 +304,16 @@ class Recorder {
     pthread_key_t key_ = 0;  ///< whose destructor tells that a thread ends
     std::vector<std::uint32_t> free_threads_;
     std::atomic<std::uint64_t> generation_{1};
-    struct Known {
+    struct KnownCommunicator {
         std::uint16_t index = 0;  ///< 0: there was no entry for it
         std::uint64_t id = 0;
         std::uint64_t children = 0;
     };
-    std::unordered_map<std::uint64_t, Known> communicators_;
+    std::unordered_map<std::uint64_t, KnownCommunicator> communicators_;
     std::uint64_t communicators_made_ = 0;
     std::deque<std::uint16_t> freed_communicators_;  ///< entries, those that were freed first first
     std::atomic<bool> reuses_{false};                ///< entries of freed communicators
-    std::unordered_map<std::uint64_t, Matched> matched_;
+    std::unordered_map<std::uint64_t, MatchedMessage> matched_;
     std::unordered_map<const trace::RequestEntry*, Source> sources_;
 };
 

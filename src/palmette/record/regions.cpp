@@ -234,7 +234,7 @@ std::uint32_t Regions::text_of(const char* name) {
 }
 
 std::uint32_t Regions::module_of(std::uintptr_t address, std::uint64_t& offset) {
-    struct Asked {
+    struct Query {
         std::uintptr_t address;
         std::uintptr_t base = 0;
         bool is_found = false;
@@ -242,7 +242,7 @@ std::uint32_t Regions::module_of(std::uintptr_t address, std::uint64_t& offset) 
     } asked{address};
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* argument) {
-            Asked& to = *static_cast<Asked*>(argument);
+            Query& to = *static_cast<Query*>(argument);
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr) & header = info->dlpi_phdr[i];
                 const std::uintptr_t at = info->dlpi_addr + header.p_vaddr;
@@ -307,9 +307,9 @@ std::uint32_t Regions::find_or_make(std::uint32_t parent, RegionKind kind, const
 std::uint32_t Regions::child(RegionThread& thread, std::uint32_t parent, RegionKind kind, const void* what) {
     if (const std::uint64_t seen = unloads.load(std::memory_order_acquire); seen != thread.unloads) [[unlikely]] {
         thread.unloads = seen;
-        for (RegionThread::Known& one : thread.known) one = {};
+        for (RegionThread::CacheEntry& one : thread.known) one = {};
     }
-    RegionThread::Known& known = thread.known[slot_of(what, parent)];
+    RegionThread::CacheEntry& known = thread.known[slot_of(what, parent)];
     if (known.what == what && known.parent == parent) [[likely]] {
         // Another name may stand there now.
         const RegionNode& node = thread.nodes[known.node];

@@ -28,7 +28,7 @@ struct OpenRegion {
 /// What a thread needs for its regions. Made at its first one.
 struct RegionThread {
     static constexpr std::uint32_t deepest = 1U << 16U, cached = 512;
-    struct Known {
+    struct CacheEntry {
         const void* what;
         std::uint32_t parent, node;
     };
@@ -43,7 +43,7 @@ struct RegionThread {
     RegionThread* next;  ///< list of all threads
     bool is_free;        ///< its thread has ended: another one may go on with it
     OpenRegion* open;
-    std::array<Known, cached> known;
+    std::array<CacheEntry, cached> known;
     std::uint32_t sampled_named, sampled_context;  ///< the last that a sample was taken in, and its context
 };
 

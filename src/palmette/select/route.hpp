@@ -25,7 +25,7 @@ struct PlanKey {
 };
 
 /// What the user forces for a function: an algorithm, or the MPI's own (none).
-struct Forced {
+struct ForcedChoice {
     std::optional<Spec> algorithm;
     std::string source;  ///< PALMETTE_FORCE or palmette_force
 };
@@ -47,7 +47,7 @@ struct RouteContext {
     const Job& job;
     const Job& in_rank_order;  ///< the same ranks in their own order, without topology and costs
     bool scattered = false;    ///< is_scattered(job)
-    const Forced* forced = nullptr;
+    const ForcedChoice* forced = nullptr;
     bool reproducible = false;   ///< reductions give the same bits for any placement
     std::int64_t most_tags = 0;  ///< number of tags for a blocking call's messages
     NodeMemory node_memory = {};

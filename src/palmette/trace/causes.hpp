@@ -30,7 +30,7 @@ struct CriticalPath {
 };
 
 /// From the end of the job backwards, always on the rank that was waited for. Cost: O(calls on the path).
-CriticalPath critical_path(const Trace& trace, const Awaited& awaited);
+CriticalPath critical_path(const Trace& trace, const WaitGraph& awaited);
 
 /// What made others wait: a call, or the computation before it.
 struct Delay {
@@ -53,7 +53,7 @@ struct Delays {
 
 /// Delay costs: Boehme, Geimer, Arnold, Voigtlaender, Wolf: Identifying the Root Causes of Wait States in Large-Scale
 /// Parallel Applications, ACM TOPC 3(2), 2016. Cost: O(calls + waits log waits) time; memory O(waits).
-Delays delay_costs(const Trace& trace, const Awaited& awaited);
+Delays delay_costs(const Trace& trace, const WaitGraph& awaited);
 
 /// What the job would take without the removable part of a delay. Cost: as replay.
 double time_without(const Trace& trace, const Delay& delay);

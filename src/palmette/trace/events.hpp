@@ -60,7 +60,7 @@ class EventReader {
 };
 
 /// A sample of a thread's stack.
-struct Sampled {
+struct StackSample {
     std::int64_t at_ns = 0;
     std::uint32_t context = 0;  ///< index into Trace::contexts.nodes
     float cpu_s = 0;            ///< processor time of the thread since its sample before
@@ -92,7 +92,7 @@ struct TracedThread {
 
     std::uint64_t dropped = 0;       ///< calls of which only sums remain
     std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
-    std::vector<Sampled> samples;    ///< by time
+    std::vector<StackSample> samples;    ///< by time
     std::vector<OffBetween> off;     ///< by time; only where samples were taken, too
 
     /// From when on all is there; the least number where there is no event.
@@ -126,7 +126,7 @@ struct TracedProcess {
     std::int64_t clock_error_ns = 0;
     std::map<std::uint32_t, std::int32_t> rank_in;  ///< by communicator: this process's rank
     std::vector<TracedThread> threads;
-    std::vector<Sampled> beside;  ///< samples of threads that make no calls, by time
+    std::vector<StackSample> beside;  ///< samples of threads that make no calls, by time
 };
 
 struct Trace {

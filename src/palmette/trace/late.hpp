@@ -79,7 +79,7 @@ class LateWorks {
         double wall_s = 0, cpu_s = 0;
         OffProcessor off;
     };
-    struct Spent {
+    struct TimeSums {
         std::map<GapKey, Seconds> gaps;
         std::unordered_map<std::uint32_t, double> contexts, beside;
         GapKey last_key{};
@@ -91,12 +91,12 @@ class LateWorks {
         void clear();
     };
     struct Sums {
-        Spent late, other;
+        TimeSums late, other;
         std::map<std::int32_t, bool> waiters;
         std::uint64_t instances = 0;
     };
 
-    static void spend(Spent& out, const Side& side, double weight);
+    static void spend(TimeSums& out, const Side& side, double weight);
     void flush();
 
     /// Longer intervals are cut, as those of delay costs are.
@@ -105,7 +105,7 @@ class LateWorks {
     Sums* open_ = nullptr;
     Key open_key_{};
     At open_at_;
-    Spent others_;
+    TimeSums others_;
     double weight_ = 0;
 };
 

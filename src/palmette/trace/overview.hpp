@@ -63,10 +63,10 @@ inline constexpr std::uint8_t no_function = 255;
 
 /// Finds waits as well, in the same pass. Functions beyond the 254th count as no_function. Cost: as find_waits; memory
 /// besides O(rows bins + calls + messages + links link_bins + what plans send).
-struct Viewed {
+struct OverviewWithWaits {
     Waits waits;
     Overview overview;
 };
-Viewed view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of = {});
+OverviewWithWaits view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of = {});
 
 }  // namespace palmette::trace

@@ -22,7 +22,7 @@ struct Chain {
 
 /// Chains through at least three processes, the costliest place first; a chain that comes back to a process ends there.
 /// Cost: O(waits log waits) time; memory O(waits).
-std::vector<Chain> chains(const Trace& trace, const Awaited& awaited);
+std::vector<Chain> chains(const Trace& trace, const WaitGraph& awaited);
 
 /// Small messages that ranks send in a row from one place to the same rank each, with little computation between them.
 struct MessageRuns {

@@ -17,7 +17,7 @@ namespace {
 
 class Replayer {
   public:
-    Replayer(const Trace& trace, Costs costs, const Sources& sources, Awaited* awaited)
+    Replayer(const Trace& trace, Costs costs, const Sources& sources, WaitGraph* awaited)
         : trace_(trace), roles_(trace), prices_(trace, costs, sources), costs_(costs), awaited_(awaited) {
         for (std::size_t p = 0; p < trace.processes.size(); ++p)
             for (const TracedThread& thread : trace.processes[p].threads) {
@@ -89,7 +89,7 @@ class Replayer {
 
     Ends& ends_of(const Channel& channel, Thread& thread) {
         const auto& [communicator, from, to, tag] = channel;
-        Thread::Known& known = thread.known[static_cast<std::uint32_t>(from ^ to ^ tag) % thread.known.size()];
+        Thread::CachedChannel& known = thread.known[static_cast<std::uint32_t>(from ^ to ^ tag) % thread.known.size()];
         if (!known.ends || known.channel != channel) known = {channel, &channels_[channel]};
         return *known.ends;
     }
@@ -112,7 +112,7 @@ class Replayer {
         }
         for (Thread& thread : threads_) {
             std::stable_sort(thread.begun.begin(), thread.begun.end(),
-                             [](const Begun& a, const Begun& b) { return a.begin_ns < b.begin_ns; });
+                             [](const CollectiveStart& a, const CollectiveStart& b) { return a.begin_ns < b.begin_ns; });
             std::stable_sort(thread.ends.begin(), thread.ends.end(),
                              [](const End* a, const End* b) { return a->begin_ns < b->begin_ns; });
         }
@@ -187,7 +187,7 @@ class Replayer {
             return begin_ns >= thread.call.end_ns && begin_ns > thread.call.begin_ns;
         };
         for (; thread.next_begun < thread.begun.size(); ++thread.next_begun) {
-            const Begun& one = thread.begun[thread.next_begun];
+            const CollectiveStart& one = thread.begun[thread.next_begun];
             if (is_later(one.begin_ns)) break;
             join(*one.gathering, one.rank, one.root, {one.begin_ns, now.replayed_s, now.at});
         }
@@ -337,7 +337,7 @@ class Replayer {
         thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s, ready_s);
         if (costs_ != Costs::measured) thread.note_in_call();
         if (!kept && !is_modelled(call)) {
-            Unmodelled& one = unmodelled_[call.function];
+            UnmodelledFunction& one = unmodelled_[call.function];
             ++one.calls;
             one.seconds += own_s;
         }
@@ -435,7 +435,7 @@ class Replayer {
             }
         for (const auto& [key, one] : in_calls) out_.in_calls.push_back(one);
         std::sort(out_.unmodelled.begin(), out_.unmodelled.end(),
-                  [](const Unmodelled& a, const Unmodelled& b) { return a.seconds > b.seconds; });
+                  [](const UnmodelledFunction& a, const UnmodelledFunction& b) { return a.seconds > b.seconds; });
     }
 
     /// From the end of MPI_Init to the begin of MPI_Finalize.
@@ -471,13 +471,13 @@ class Replayer {
     Roles roles_;
     Prices prices_;
     const Costs costs_;
-    Awaited* const awaited_;
+    WaitGraph* const awaited_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
     std::vector<Side*> grown_;  ///< sides that got more memory since the last thread was gathered
     ByInstance<Gathering> gatherings_;
     std::vector<Prices::Part> parts_;
-    std::map<std::uint32_t, Unmodelled> unmodelled_;
+    std::map<std::uint32_t, UnmodelledFunction> unmodelled_;
     std::deque<std::int32_t> queue_;
     std::int64_t begin_ns_ = 0, from_ns_ = 0, window_ns_ = none;
     Replay out_;
@@ -485,7 +485,7 @@ class Replayer {
 
 }  // namespace
 
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited,
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, WaitGraph* awaited,
               const PredictedOf& predicted_of) {
     return Replayer(trace, costs, {bound_of, predicted_of, nullptr}, awaited).run();
 }

@@ -76,7 +76,7 @@ struct Wait {
 };
 
 /// Who waited for whom in the recorded run, of all threads of all processes.
-struct Awaited {
+struct WaitGraph {
     struct OfThread {
         const TracedThread* thread = nullptr;
         std::int32_t process = 0;
@@ -88,7 +88,7 @@ struct Awaited {
 };
 
 /// Calls whose dependencies are unknown: they never wait in a replay.
-struct Unmodelled {
+struct UnmodelledFunction {
     std::uint32_t function = 0;
     std::uint64_t calls = 0;
     double seconds = 0;
@@ -107,7 +107,7 @@ struct Replay {
     std::vector<double> ends_s;             ///< by process: from the same beginning
     std::uint64_t without_counterpart = 0;  ///< messages and collectives of which another rank's call isn't recorded
     std::uint64_t forced = 0;  ///< calls that would have waited for ever, as clocks that disagree may have it
-    std::vector<Unmodelled> unmodelled;
+    std::vector<UnmodelledFunction> unmodelled;
     std::vector<InCalls> in_calls;  ///< but for Costs::measured
 };
 
@@ -117,7 +117,7 @@ using PredictedOf = std::function<double(const CollectiveKind&)>;
 /// `bound_of`: for Costs::bound, planned and served; `predicted_of` for planned. Calls that began before all rings have
 /// them are kept as they were. Cost: O(calls + messages log messages) time; memory O(messages + instances of
 /// collectives), with `awaited` also O(waits).
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr,
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, WaitGraph* awaited = nullptr,
               const PredictedOf& predicted_of = {});
 /// Replays with Costs::changed.
 Replay replay(const Trace& trace, const Changes& changes);

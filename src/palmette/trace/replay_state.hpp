@@ -90,7 +90,7 @@ struct Gathering {
 };
 
 /// A collective that a thread begins by a request, in the call that `begin_ns` lies in.
-struct Begun {
+struct CollectiveStart {
     std::int64_t begin_ns;
     Gathering* gathering;
     std::int32_t rank, root;  ///< in its communicator
@@ -109,16 +109,16 @@ struct Thread {
     std::int32_t process;
     const TracedThread* traced;
     std::size_t size;
-    std::vector<Begun> begun;  ///< by begin_ns
+    std::vector<CollectiveStart> begun;  ///< by begin_ns
     std::vector<End*> ends;    ///< ends of messages, by time
     std::size_t ends_in_all = 0;
     std::size_t next_begun = 0, next_end = 0;
     /// Channels that it has sent or received on lately: threads take turns, and each one's are a few.
-    struct Known {
+    struct CachedChannel {
         Channel channel;
         Ends* ends = nullptr;
     };
-    std::array<Known, 4> known{};
+    std::array<CachedChannel, 4> known{};
     std::size_t next = 0;
     double now_s = 0;
     std::int64_t before_ns = 0;  ///< end of the call before

@@ -9,13 +9,13 @@
 namespace palmette::trace {
 
 /// Messages from one process to another that the program itself sent.
-struct Sent {
+struct PairTraffic {
     std::int32_t from = 0, to = 0;
     std::uint64_t messages = 0;
     double bytes = 0;
 };
 /// By pair. Cost: O(calls log pairs).
-std::vector<Sent> sent(const Trace& trace);
+std::vector<PairTraffic> sent(const Trace& trace);
 
 /// What calls of one function from one place have sent over a link, as far as it is known who sent to whom.
 struct LinkUser {

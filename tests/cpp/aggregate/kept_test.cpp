@@ -47,7 +47,7 @@ struct OneMember {
 };
 
 /// What has been sent by whom to whom, sorted: five characters each.
-class Sent {
+class MessagesInFlight {
   public:
     struct One {
         std::uint8_t from, to;
@@ -75,7 +75,7 @@ class Sent {
                 number(1),
                 {static_cast<Kind>(number(2)), number(3), one[4] == ' ' ? "" : std::string(1, one[4])}};
     }
-    friend auto operator<=>(const Sent&, const Sent&) = default;
+    friend auto operator<=>(const MessagesInFlight&, const MessagesInFlight&) = default;
 
   private:
     static constexpr std::size_t size = 5;
@@ -94,11 +94,11 @@ struct Core {
 
 template <class SomeKeeper, class SomeArbiter>
 struct State : Core<SomeKeeper, SomeArbiter> {
-    Sent words;
+    MessagesInFlight words;
     friend auto operator<=>(const State&, const State&) = default;
 };
 
-struct Explored {
+struct Exploration {
     std::size_t states = 0, ends = 0;
     bool given = false, for_hosts = false;  ///< whether there were verdicts of each kind
     std::string wrong;
@@ -112,9 +112,9 @@ class Explorer {
   public:
     Explorer(std::uint8_t operations, Waits waits) : operations_(operations), waits_(std::move(waits)) {}
 
-    Explored run() {
+    Exploration run() {
         const std::set<Its> known = reach({}, [](const Its&) { return true; });
-        Explored out = found_;
+        Exploration out = found_;
         out.states = known.size();
         out.ends = static_cast<std::size_t>(std::ranges::count_if(known, [&](const Its& one) { return is_end(one); }));
         if (out.wrong.empty() && !all_can_end(known)) out.wrong = "somebody waits for ever";
@@ -244,7 +244,7 @@ class Explorer {
             });
     }
 
-    void hear(const Its& state, const Sent::One& sent) {
+    void hear(const Its& state, const MessagesInFlight::One& sent) {
         const Word& word = sent.word;
         if (word.kind != Kind::question && word.kind != Kind::result && word.kind != Kind::hosts) {
             go(state, [&](Its& to) {
@@ -278,7 +278,7 @@ class Explorer {
     std::uint8_t operations_;
     Waits waits_;
     std::vector<Its> next_;
-    Explored found_;
+    Exploration found_;
 };
 
 /// Goes on to take the service's results after it has said that it has none.
@@ -324,7 +324,7 @@ struct Stubborn : Keeper {
 
 TEST(Kept, every_member_gets_every_result_whatever_fails) {
     for (const Waits& waits : {Waits{}, Waits{{0, 1}, {1, 2}, {2, 0}}}) {
-        const Explored found = Explorer<Keeper, Arbiter>(2, waits).run();
+        const Exploration found = Explorer<Keeper, Arbiter>(2, waits).run();
         std::printf("%zu states, %zu of them ends\n", found.states, found.ends);
         EXPECT_EQ(found.wrong, "");
         EXPECT_GT(found.ends, 100U);

@@ -18,11 +18,11 @@ const auto page_bytes = static_cast<std::int64_t>(page);
 /// Remembers what is held.
 class Recorder : public RangeHolder {
   public:
-    struct Held {
+    struct HeldRange {
         int space;
         std::uint64_t begin;
         std::int64_t bytes;
-        bool operator==(const Held&) const = default;
+        bool operator==(const HeldRange&) const = default;
     };
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override {
         ++calls;
@@ -44,7 +44,7 @@ class Recorder : public RangeHolder {
 
     int calls = 0;
     bool refuses = false;
-    std::map<std::uintptr_t, Held> live;
+    std::map<std::uintptr_t, HeldRange> live;
 
   private:
     std::uintptr_t next_ = 0;
@@ -176,7 +176,7 @@ TEST_P(RangeCacheAtRandom, does_what_linear_scans_do_and_holds_what_is_in_use) {
                 ASSERT_EQ(static_cast<std::int64_t>(recorder.live.size()), naive.count());
                 ASSERT_LE(cache.bytes(), bounds.bytes);
                 for (const auto& [range, index] : in_use) {
-                    const Recorder::Held expected{range->space, range->begin, range->bytes};
+                    const Recorder::HeldRange expected{range->space, range->begin, range->bytes};
                     ASSERT_TRUE(recorder.live.count(range->handle) && recorder.live.at(range->handle) == expected);
                 }
             }

@@ -21,8 +21,8 @@ Surroundings compared_calls() {
 }
 
 /// A job and what its communicator knows; changed by tests before they choose.
-struct Choosing {
-    explicit Choosing(std::string_view machine = "2leaf@10GB/s:4node@5GB/s:4core", std::int32_t ranks = 32,
+struct ChoiceSetup {
+    explicit ChoiceSetup(std::string_view machine = "2leaf@10GB/s:4node@5GB/s:4core", std::int32_t ranks = 32,
                       std::string_view placement = "block")
         : job(test::job_on(machine, placement, ranks)), in_rank_order(job.in_rank_order()) {}
 
@@ -42,10 +42,10 @@ struct Choosing {
         key.block_bytes = bytes;
         return choose_route(key, context());
     }
-    void force(const char* spec) { forced = Forced{Spec::parse(spec), "a test"}; }
+    void force(const char* spec) { forced = ForcedChoice{Spec::parse(spec), "a test"}; }
 
     Job job, in_rank_order;
-    std::optional<Forced> forced;
+    std::optional<ForcedChoice> forced;
     bool reproducible = false;
     NodeMemory memory{.usable = true, .ring_bytes = 1 << 20};
     Surroundings around = compared_calls();
@@ -55,7 +55,7 @@ constexpr NodeMemory set_up{
     .usable = true, .is_set_up = true, .single_copy = true, .pays_from = 16384, .ring_bytes = 1 << 20};
 
 TEST(Route, of_a_forced_algorithm_is_that) {
-    Choosing one;
+    ChoiceSetup one;
     one.force("ring");
     const Route route = one.of(Function::allreduce, 4096);
     EXPECT_EQ(route.left, Left::no);
@@ -66,8 +66,8 @@ TEST(Route, of_a_forced_algorithm_is_that) {
 }
 
 TEST(Route, of_a_function_that_is_forced_to_the_mpi_is_the_mpis_also_without_data) {
-    Choosing one;
-    one.forced = Forced{std::nullopt, "a test"};
+    ChoiceSetup one;
+    one.forced = ForcedChoice{std::nullopt, "a test"};
     for (const std::int64_t bytes : {0, 8, 65536}) {
         EXPECT_EQ(one.of(Function::bcast, bytes).left, Left::chosen);
         EXPECT_EQ(one.of(Function::bcast, bytes).reason, "forced by a test");
@@ -76,7 +76,7 @@ TEST(Route, of_a_function_that_is_forced_to_the_mpi_is_the_mpis_also_without_dat
 }
 
 TEST(Route, tells_why_a_forced_algorithm_cannot_serve) {
-    Choosing odd("3node:1core", 3);
+    ChoiceSetup odd("3node:1core", 3);
     odd.force("neighbor_exchange");
     const Route refused = odd.of(Function::allgather, 64);
     EXPECT_EQ(refused.left, Left::precondition);
@@ -88,7 +88,7 @@ TEST(Route, tells_why_a_forced_algorithm_cannot_serve) {
 }
 
 TEST(Route, of_more_tags_than_there_are_is_the_mpis) {
-    Choosing one("64node:1core", 64);
+    ChoiceSetup one("64node:1core", 64);
     one.force("linear");
     RouteContext context = one.context();
     context.most_tags = 0;
@@ -99,7 +99,7 @@ TEST(Route, of_more_tags_than_there_are_is_the_mpis) {
 }
 
 TEST(Route, moves_nothing_where_there_is_nothing) {
-    const Choosing one;
+    const ChoiceSetup one;
     const Route nothing = one.of(Function::allgather, 0);
     EXPECT_EQ(nothing.left, Left::no);
     EXPECT_FALSE(nothing.spec);
@@ -110,7 +110,7 @@ TEST(Route, moves_nothing_where_there_is_nothing) {
 TEST(Route, of_a_reproducible_reduction_depends_on_ranks_and_data_alone) {
     std::string algorithm;
     for (const char* placement : {"block", "cyclic", "random:7"}) {
-        Choosing one("2leaf@10GB/s:4node@5GB/s:4core", 32, placement);
+        ChoiceSetup one("2leaf@10GB/s:4node@5GB/s:4core", 32, placement);
         one.reproducible = true;
         const Route route = one.of(Function::allreduce, 65536);
         EXPECT_EQ(route.left, Left::no);
@@ -121,7 +121,7 @@ TEST(Route, of_a_reproducible_reduction_depends_on_ranks_and_data_alone) {
 }
 
 TEST(Route, asks_for_shared_memory_before_it_is_set_up_and_then_reads_long_blocks_where_they_lie) {
-    Choosing one("1node:8core", 8);
+    ChoiceSetup one("1node:8core", 8);
     one.force("shared");
     EXPECT_TRUE(one.of(Function::bcast, 65536).needs_node_memory);
     one.memory = set_up;
@@ -139,7 +139,7 @@ TEST(Route, asks_for_shared_memory_before_it_is_set_up_and_then_reads_long_block
 }
 
 TEST(Route, of_blocks_of_unknown_length_shares_only_what_is_read_in_place) {
-    Choosing one("1node:8core", 8);
+    ChoiceSetup one("1node:8core", 8);
     one.force("shared");
     one.memory = set_up;
     const Route route = one.of(Function::alltoallv, -1);
@@ -172,10 +172,10 @@ class RandomCalls : public testing::Test {
 };
 
 TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
-    const Choosing choices[] = {Choosing(), Choosing("4node@1GB/s:8core", 32, "cyclic"), Choosing("1node:6core", 6),
-                                Choosing("3leaf:3+2+1node:2core", 12, "random:3"), Choosing("16node@25GB/s:1core", 16)};
+    const ChoiceSetup choices[] = {ChoiceSetup(), ChoiceSetup("4node@1GB/s:8core", 32, "cyclic"), ChoiceSetup("1node:6core", 6),
+                                ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"), ChoiceSetup("16node@25GB/s:1core", 16)};
     for (int draw = 0; draw < 10000; ++draw) {
-        const Choosing& one = choices[below(std::size(choices))];
+        const ChoiceSetup& one = choices[below(std::size(choices))];
         const PlanKey call = key();
         RouteContext here = one.context();
         here.reproducible = below(8) == 0;
@@ -204,7 +204,7 @@ TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
 
 TEST_F(RandomCalls, that_are_left_without_a_look_would_have_been_left) {
     for (const char* machine : {"2leaf@10GB/s:4node@5GB/s:4core", "1node:6core", "40node@1GB/s:2core"}) {
-        Choosing one(machine, machine[0] == '1' ? 6 : 32);
+        ChoiceSetup one(machine, machine[0] == '1' ? 6 : 32);
         for (std::size_t f = 0; f < function_count; ++f)
             for (const bool blocking : {true, false}) {
                 const auto function = static_cast<Function>(f);

@@ -23,9 +23,9 @@ using testing::ElementsAre;
 double us(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// A job from 0 to `end_us`, with MPI_Init that ends then.
-class Job : public Planted {
+class Job : public PlantedTrace {
   public:
-    explicit Job(int ranks) : Planted(ranks), ranks_(ranks) {
+    explicit Job(int ranks) : PlantedTrace(ranks), ranks_(ranks) {
         for (int rank = 0; rank < ranks; ++rank) call(rank, "MPI_Init", 0, 0);
     }
     void end(std::vector<double> at_us) {
@@ -206,7 +206,7 @@ TEST(CriticalPath, is_that_which_determined_the_end) {
     job.collective(0, "MPI_Allreduce", 2, 75, 80);
     job.collective(1, "MPI_Allreduce", 2, 45, 80);
     job.end({80, 90});
-    Awaited awaited;
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const CriticalPath found = critical_path(job.trace(), awaited);
     std::map<std::pair<std::string, int>, std::pair<double, double>> rows;
@@ -243,7 +243,7 @@ std::ostream& operator<<(std::ostream& out, const Costly& one) {
 
 /// Delays of any cost; checks that costs are conserved.
 std::vector<Costly> delays_of(Job& job) {
-    Awaited awaited;
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const Delays delays = delay_costs(job.trace(), awaited);
     std::vector<Costly> out;
@@ -306,7 +306,7 @@ TEST(DelayCosts, tell_what_the_job_would_take_without_a_delay) {
         for (int rank = 0; rank < 3; ++rank) job.call(rank, "MPI_File_write", from + 52, from + 60);
     }
     job.end({120, 120, 120});
-    Awaited awaited;
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const Delays delays = delay_costs(job.trace(), awaited);
     ASSERT_GE(delays.rows.size(), 1U);

@@ -82,7 +82,7 @@ void Group::forget_registrations() noexcept {
 
 Problem Group::refused(const char* function, int code) {
     // Where another member has aborted, the library's calls out of band have failed, and it may say so in its own way.
-    const OutOfBand::Aborted by = out_of_band_.aborted();
+    const OutOfBand::AbortNotice by = out_of_band_.aborted();
     if (by.member >= 0 && (code == error_out_of_band || code == error_general))
         return {Reason::member_lost, base::cat("leader ", by.member, " has failed: ", name_of(by.reason))};
     out_of_band_.abort(reason_of(code));
@@ -293,7 +293,7 @@ void Group::progress() noexcept {
         polls_ = 0;
         issue();
     } else if (++polls_ % polls_between_looks == 0) {
-        const OutOfBand::Aborted by = out_of_band_.aborted();
+        const OutOfBand::AbortNotice by = out_of_band_.aborted();
         if (by.member < 0) return;
         reason_ = Reason::member_lost;
         detail_.set("leader %d has failed: %s", by.member, name_of(by.reason).data());

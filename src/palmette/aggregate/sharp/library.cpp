@@ -99,7 +99,7 @@ std::unique_ptr<Library> load(void* handle, std::string& missing) {
     return out;
 }
 
-Found look_for(const std::string& wanted) {
+LibraryLookup look_for(const std::string& wanted) {
     std::string why;
     void* handle = open_any(wanted, why);
     if (!handle) return {nullptr, Reason::no_library, why};
@@ -121,9 +121,9 @@ Found look_for(const std::string& wanted) {
 
 }  // namespace
 
-const Found& find_library(const std::string& wanted) {
+const LibraryLookup& find_library(const std::string& wanted) {
     static std::mutex mutex;
-    static auto* const all = new std::map<std::string, Found>;
+    static auto* const all = new std::map<std::string, LibraryLookup>;
     const std::lock_guard lock(mutex);
     const auto known = all->find(wanted);
     return known != all->end() ? known->second : all->emplace(wanted, look_for(wanted)).first->second;

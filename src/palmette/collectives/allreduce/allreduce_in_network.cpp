@@ -299,7 +299,7 @@ class Member {
         std::vector<std::int32_t> children;
         for (std::int32_t d = 1; v % (2 * d) == 0 && v + d < size_; d *= 2) children.push_back(v + d);
         builder_.stage("reduce in groups");
-        Held held{Buffer::send, {}};
+        HeldBlocks held{Buffer::send, {}};
         for (std::size_t i = 0; i < children.size(); ++i) {
             const Buffer layer = plan::scratch_layer(i);
             scratch_.need(layer, blocks);
@@ -322,7 +322,7 @@ class Member {
     }
 
     /// Combines the own parts with those of the other groups. Returns the steps after which they are complete.
-    std::vector<StepId> between_groups(const Held& own, Slice slice) {
+    std::vector<StepId> between_groups(const HeldBlocks& own, Slice slice) {
         builder_.stage(by_hosts_ ? "between groups" : "aggregators");
         std::vector<StepId> out;
         for (std::size_t stripe = 0; stripe < cut_.aggregators().size(); ++stripe)
@@ -336,7 +336,7 @@ class Member {
         return out;
     }
 
-    StepId through_aggregator(const Held& own, std::size_t stripe, std::size_t run, std::int32_t tag,
+    StepId through_aggregator(const HeldBlocks& own, std::size_t stripe, std::size_t run, std::int32_t tag,
                               const Blocks& blocks, Slice slice) {
         const Rank service{job_.size() + cut_.aggregators()[stripe]};
         std::vector<StepId> waits = own.ready;
@@ -350,7 +350,7 @@ class Member {
         return results.back();
     }
 
-    StepId along_groups(const Held& own, std::size_t run, std::int32_t tag, const Blocks& blocks, Slice slice) {
+    StepId along_groups(const HeldBlocks& own, std::size_t run, std::int32_t tag, const Blocks& blocks, Slice slice) {
         const std::int32_t groups = cut_.groups().count();
         const auto owner = [&](std::int32_t group) {
             const std::int64_t member = cut_.owner_of(run, cut_.groups().size_of(group));

@@ -40,9 +40,9 @@ std::vector<std::int32_t> distinct(const std::vector<ParallelEdges>& edges, std:
     return out;
 }
 
-class Combined {
+class CombinedNeighbourExchange {
   public:
-    Combined(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks, const NeighbourRoute& route)
+    CombinedNeighbourExchange(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks, const NeighbourRoute& route)
         : job_(job),
           me_(rank.value),
           position_(job.position_of(rank)),
@@ -255,7 +255,7 @@ std::int64_t combined_up_to(const Spec& spec) {
 
 plan::Program neighbour_program(const topology::Job& job, Rank rank, const Neighbourhood& known,
                                 const NeighbourBlocks& blocks, const NeighbourRoute& route) {
-    return Combined(job, rank, blocks, route).make(known);
+    return CombinedNeighbourExchange(job, rank, blocks, route).make(known);
 }
 
 }  // namespace palmette::collectives

@@ -47,7 +47,7 @@ class FlowSimulation {
         for (Id id = 0; id < steps_.size(); ++id)
             if (steps_[id].missing == 0) ready_.push_back(id);
         start_ready();
-        std::vector<FlowBundles::Ended> completed;
+        std::vector<FlowBundles::EndedFlow> completed;
         while (left_ > 0) {
             if (events_.empty() && in_flight_ == 0) fail_deadlocked();
             const double next = std::min(network_.next(), events_.empty() ? FairSharing::unlimited : events_.top().at);
