@@ -193,7 +193,9 @@ std::unique_ptr<IoUringRegistrar> IoUringRegistrar::open(unsigned, std::string& 
 }
 std::uintptr_t IoUringRegistrar::register_memory(void*, std::size_t) { return 0; }
 void IoUringRegistrar::unregister_memory(std::uintptr_t) noexcept {}
-IoUringRegistrar::SendResult IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) { return {ENOSYS, {}}; }
+IoUringRegistrar::SendResult IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) {
+    return {ENOSYS, {}};
+}
 
 #endif
 

@@ -53,7 +53,7 @@ void register_program(nb::module_& m) {
     nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
         .def_prop_ro(
             "rank", [](const Program& self) { return self.rank.value; }, "Or service position, from Job.size on.")
-        .def_ro("service", &Program::service, "Of a service position: index into Job.aggregators; -1: a rank's.")
+        .def_ro("service", &Program::service, "A service position's index into Job.aggregators; -1: a rank's program.")
         .def_prop_ro(
             "order", [](const Program& self) { return name_of(self.order); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")

@@ -25,7 +25,7 @@ using topology::Job;
 
 void register_predict(nb::module_& m) {
     nb::class_<CostAssumption>(m, "CostAssumption", "One input of a prediction, with its provenance.")
-        .def_ro("what", &CostAssumption::what, "Such as 'latency of leaf'.")
+        .def_ro("what", &CostAssumption::what, "The assumed cost, such as 'latency of leaf'.")
         .def_ro("value", &CostAssumption::value)
         .def_ro("unit", &CostAssumption::unit, "'s' or 'bytes/s'.")
         .def_prop_ro(

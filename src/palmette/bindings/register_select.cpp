@@ -117,13 +117,13 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
         .def_ro("mpi", &Row::mpi, "mpich, openmpi or impi; empty: any.")
-        .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
+        .def_ro("min_bytes", &Row::min_bytes, "Least size of one rank's block.")
         .def_ro("max_bytes", &Row::max_bytes)
         .def_ro("min_ranks", &Row::min_ranks)
         .def_ro("max_ranks", &Row::max_ranks)
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
-        .def_ro("min_ranks_per_node", &Row::min_ranks_per_node, "Of the fullest node.")
+        .def_ro("min_ranks_per_node", &Row::min_ranks_per_node, "Least number of ranks on the fullest node.")
         .def_ro("max_ranks_per_node", &Row::max_ranks_per_node)
         .def_ro("min_rate", &Row::min_rate,
                 "Above 0: lower limit on the rate of the slowest link of a node, in bytes per second.")

@@ -127,11 +127,13 @@ void register_view(nb::module_& m) {
     nb::class_<UnservedGroup>(m, "UnservedCollectives",
                          "Collectives that the MPI itself did, of one function, communicator, root and size.")
         .def_ro("function", &UnservedGroup::function)
-        .def_ro("ranks", &UnservedGroup::ranks, "The world's, by rank in the communicator; empty: not all are recorded.")
+        .def_ro("ranks", &UnservedGroup::ranks,
+                "Ranks of MPI_COMM_WORLD, by rank in the communicator; empty: not all are recorded.")
         .def_prop_ro(
             "root", [](const UnservedGroup& self) { return self.collectives.root; }, "In the communicator; -1: none.")
         .def_prop_ro(
-            "bytes", [](const UnservedGroup& self) { return self.collectives.bytes; }, "Of the root's call, or rank 0's.")
+            "bytes", [](const UnservedGroup& self) { return self.collectives.bytes; },
+            "Bytes of the root's call, or rank 0's.")
         .def_prop_ro(
             "by_time", [](const UnservedGroup& self) { return self.collectives.by_time; },
             "How many began in each bin of links.");
@@ -162,7 +164,7 @@ void register_view(nb::module_& m) {
         .def_prop_ro("calls_in_all", [](const TraceView& self) { return self.overview.calls_in_all; })
         .def_prop_ro(
             "messages", [](const TraceView& self) { return columns_of(self.overview.messages); },
-            "Those waited for longest, by begin: int64 sent_ns, received_ns; int32 from, to (processes); float64 "
+            "Messages waited for longest, by begin: int64 sent_ns, received_ns; int32 from, to (processes); float64 "
             "bytes.")
         .def_prop_ro("messages_in_all", [](const TraceView& self) { return self.overview.messages_in_all; })
         .def_prop_ro(
@@ -211,8 +213,8 @@ void register_waits(nb::module_& m) {
         .def_ro("bytes", &Split::bytes)
         .def_ro("seconds", &Split::seconds)
         .def_ro("waiting_s", &Split::waiting_s, "For a rank that came late.")
-        .def_ro("bound_s", &Split::bound_s, "Of the rest, what physics needs at least, where that is known.")
-        .def_ro("excess_s", &Split::excess_s, "Of the rest, until the first rank had finished.")
+        .def_ro("bound_s", &Split::bound_s, "Physical limit of the time without waiting, where it is known.")
+        .def_ro("excess_s", &Split::excess_s, "Time without waiting beyond bound_s, until the first rank had finished.")
         .def_ro("completion_s", &Split::completion_s, "After the first rank had finished.");
 
     nb::class_<Row>(m, "WaitRow", "Calls of one function from one place by one process.")
@@ -224,9 +226,9 @@ void register_waits(nb::module_& m) {
         .def_ro("longest_s", &Row::longest_s);
 
     nb::class_<Cause>(m, "WaitCause", "Waiting of all ranks together at one place, because of one late rank.")
-        .def_ro("function", &Cause::function, "Of the calls that waited: index into functions.")
+        .def_ro("function", &Cause::function, "Function of the calls that waited: index into functions.")
         .def_ro("path", &Cause::path)
-        .def_ro("process", &Cause::process, "That came late: index into ranks.")
+        .def_ro("process", &Cause::process, "Process that came late: index into ranks.")
         .def_ro("instances", &Cause::instances)
         .def_ro("waiters", &Cause::waiters, "Calls that waited, over all instances.")
         .def_ro("waiting_s", &Cause::waiting_s)

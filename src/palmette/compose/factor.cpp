@@ -74,7 +74,9 @@ Factory::Factory(const Composition& composition, const Job& job, const Tree& tre
         (primitive.reduces ? reductions : multicasts)[static_cast<std::size_t>(phase)].note(primitive);
     });
     // What a rank sees of a local composition tells nothing about the others'.
-    const auto manner = [&](const PhaseSummary& seen) { return composition.local() ? Manner{} : seen.manner(job.size()); };
+    const auto manner = [&](const PhaseSummary& seen) {
+        return composition.local() ? Manner{} : seen.manner(job.size());
+    };
     for (const PhaseSummary& seen : multicasts) multicasts_.push_back(manner(seen));
     for (const PhaseSummary& seen : reductions) reductions_.push_back(manner(seen));
     if (tag_limit() > std::numeric_limits<std::int32_t>::max())

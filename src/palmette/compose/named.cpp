@@ -193,7 +193,8 @@ const std::vector<NamedCollective>& named() {
 }
 
 Composition compose(std::string_view name, const NamedRequest& request) {
-    const auto at = std::find_if(named().begin(), named().end(), [&](const NamedCollective& row) { return row.name == name; });
+    const auto at =
+        std::find_if(named().begin(), named().end(), [&](const NamedCollective& row) { return row.name == name; });
     if (at == named().end()) {
         std::string known;
         for (const NamedCollective& row : named()) known += base::cat(known.empty() ? "" : ", ", row.name);

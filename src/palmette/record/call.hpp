@@ -231,8 +231,8 @@ class Call {
     void keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     /// One of them is complete; null: nobody says whom a message was from.
     void completed(int index, const MPI_Status* status);
-    /// No other request is waited for; after an error those that are complete count as completed. `status_of(i)`: status
-    /// of the i-th request; null: there is none.
+    /// No other request is waited for; after an error those that are complete count as completed.
+    /// `status_of(i)`: status of the i-th request; null: there is none.
     template <class List, class StatusOf>
     void stops_waiting(List list, bool succeeded, StatusOf status_of);
     /// One of the requests is found to be complete, and is left to be completed.

@@ -352,7 +352,9 @@ class DelayCosts {
     /// Whether both meet in a call, or in a request that it completes: by a message, or with others.
     Meeting meet_in(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
         const auto met = [&](const Event& event) {
-            return !meets(event, other) ? Meeting::no : is_collective(roles_.kind(event)) ? Meeting::all : Meeting::both;
+            return !meets(event, other)                ? Meeting::no
+                   : is_collective(roles_.kind(event)) ? Meeting::all
+                                                       : Meeting::both;
         };
         Meeting found = met(call);
         for (std::size_t i = index; i-- > 0 && found == Meeting::no;) {

@@ -23,7 +23,8 @@ struct State {
         settings.device_check = false;
     }
     void force(Function function, const char* spec) {
-        settings.forced[static_cast<std::size_t>(function)] = Settings::ForcedChoice{select::Spec::parse(spec), "a test"};
+        settings.forced[static_cast<std::size_t>(function)] =
+            Settings::ForcedChoice{select::Spec::parse(spec), "a test"};
     }
     CachedPlan& plan(Function function, std::int64_t bytes, std::int32_t root = 0) {
         PlanKey key;

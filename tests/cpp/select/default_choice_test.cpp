@@ -93,7 +93,8 @@ struct Tally {
     std::vector<Exception> exceptions;
 };
 
-void check(Tally& tally, const RandomMachine& drawn, Function function, std::int64_t bytes, const Surroundings& around) {
+void check(Tally& tally, const RandomMachine& drawn, Function function, std::int64_t bytes,
+           const Surroundings& around) {
     plan::Request request{collective_of(function), plan::Rank{0}, bytes};
     if (plan::is_reduction(request.collective)) request.element_bytes = 8;
     request.shared_memory = around.blocking;

@@ -172,8 +172,10 @@ class RandomCalls : public testing::Test {
 };
 
 TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
-    const ChoiceSetup choices[] = {ChoiceSetup(), ChoiceSetup("4node@1GB/s:8core", 32, "cyclic"), ChoiceSetup("1node:6core", 6),
-                                ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"), ChoiceSetup("16node@25GB/s:1core", 16)};
+    const ChoiceSetup choices[] = {ChoiceSetup(), ChoiceSetup("4node@1GB/s:8core", 32, "cyclic"),
+                                   ChoiceSetup("1node:6core", 6),
+                                   ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"),
+                                   ChoiceSetup("16node@25GB/s:1core", 16)};
     for (int draw = 0; draw < 10000; ++draw) {
         const ChoiceSetup& one = choices[below(std::size(choices))];
         const PlanKey call = key();

@@ -18,7 +18,8 @@ namespace {
 /// Ranks with a clock each; what they do takes planted times. In microseconds.
 class SimulatedRun : public PlantedTrace {
   public:
-    SimulatedRun(int ranks, unsigned seed) : PlantedTrace(ranks), random(seed), now(static_cast<std::size_t>(ranks), 0.0) {
+    SimulatedRun(int ranks, unsigned seed)
+        : PlantedTrace(ranks), random(seed), now(static_cast<std::size_t>(ranks), 0.0) {
         for (int rank = 0; rank < ranks; ++rank) call(rank, "MPI_Init", 0, 0);
     }
 

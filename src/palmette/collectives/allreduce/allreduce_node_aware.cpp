@@ -172,7 +172,8 @@ class NodeAwareMaker {
     }
 
     /// Sum over the nodes of the own lane, in ascending order.
-    HeldBlocks add_up(const std::vector<std::int32_t>& peers, std::int32_t digit, std::int32_t lanes, std::int32_t tag) {
+    HeldBlocks add_up(const std::vector<std::int32_t>& peers, std::int32_t digit, std::int32_t lanes,
+                      std::int32_t tag) {
         const auto n = static_cast<std::int32_t>(peers.size());
         const Blocks all(0, 1);
         const auto layers = static_cast<std::size_t>(form_.arrivals(n));

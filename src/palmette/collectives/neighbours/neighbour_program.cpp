@@ -42,7 +42,8 @@ std::vector<std::int32_t> distinct(const std::vector<ParallelEdges>& edges, std:
 
 class CombinedNeighbourExchange {
   public:
-    CombinedNeighbourExchange(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks, const NeighbourRoute& route)
+    CombinedNeighbourExchange(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks,
+                              const NeighbourRoute& route)
         : job_(job),
           me_(rank.value),
           position_(job.position_of(rank)),

@@ -156,7 +156,8 @@ class GroupedMaker {
     }
 
     /// `before`: exclusive prefix of this rank in its group at this level. Returns that in the group's parent.
-    std::optional<HeldBlocks> add_siblings(std::size_t level, std::int32_t tag, const std::optional<HeldBlocks>& before) {
+    std::optional<HeldBlocks> add_siblings(std::size_t level, std::int32_t tag,
+                                           const std::optional<HeldBlocks>& before) {
         const auto& [own, others] = siblings_[level];
         if (others.empty()) return before;
         std::vector<HeldBlocks> parts;
