@@ -18,7 +18,7 @@ class FrameReader {
     Progress advance(int fd) noexcept;
     const Header& header() const { return header_; }
     void accept(char* payload) noexcept { payload_ = payload; }
-    /// Where control frames go.
+    /// Buffer for control frames.
     char* control() { return control_.data(); }
     std::string_view payload() const { return {payload_, header_.bytes}; }
     /// Whether the stream stands between two frames.

@@ -16,7 +16,7 @@ class KnownMemory {
     static KnownMemory& instance();
 
     void added(void* memory, std::size_t bytes);
-    /// Before it is unmapped. Nothing happens for memory that wasn't added.
+    /// Tells caches that memory will be unmapped. Nothing happens for memory that wasn't added.
     void removed(void* memory) noexcept;
 
     /// The cache may register all of it from now on, until `leave`.

@@ -49,7 +49,7 @@ enum class Reason : std::uint8_t {
 };
 inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::registration) + 1;
 
-/// As it stands in metrics and JSON.
+/// The reason's name in metrics and JSON.
 constexpr std::string_view name_of(Reason reason) {
     constexpr std::array<std::string_view, reason_count> names{
         "none",          "connect",     "closed",      "silent",         "stalled",      "damaged",

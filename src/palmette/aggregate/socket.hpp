@@ -35,11 +35,11 @@ class Fd {
 
 using base::Address;
 
-/// With the host as a number, so that no later use waits for a name server. Throws base::Error.
+/// The address with the host as a number, so that no later use waits for a name server. Throws base::Error.
 Address numeric(const Address& address);
 /// Throws base::Error that names the address.
 Fd listen_on(const Address& address);
-/// On a path with mode 0660; a socket that nobody listens on is replaced. Throws base::Error.
+/// Listens on a path with mode 0660; a socket that nobody listens on is replaced. Throws base::Error.
 Fd listen_on_path(const std::string& path);
 std::uint16_t port_of(int fd) noexcept;
 

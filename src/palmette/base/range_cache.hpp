@@ -63,7 +63,7 @@ class RangeCache {
     [[nodiscard]] const Counts& counts() const { return counts_; }
     /// Number of ranges that can be found.
     [[nodiscard]] std::int64_t entries() const { return static_cast<std::int64_t>(ranges_.size()); }
-    /// Held, those included that were removed while they were in use.
+    /// Bytes held, including those of removed ranges still in use.
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
   private:

@@ -20,7 +20,7 @@ bool is_readable(std::uintptr_t address, std::size_t bytes);
 /// so.
 class ReadablePages {
   public:
-    /// As above, but asks once for each page.
+    /// Whether all pages of the `bytes` bytes from `address` are readable; asks once for each page.
     bool has(std::uintptr_t address, std::size_t bytes);
     void forget() { pages_ = {}; }
 

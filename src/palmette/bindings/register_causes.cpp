@@ -161,8 +161,8 @@ void register_causes(nb::module_& m) {
         .def_ro("ideal", &Causes::ideal, "With communication that takes no time.")
         .def_ro("bound", &Causes::bound, "With collectives that take what physics needs.")
         .def_ro("planned", &Causes::planned,
-                "As `bound`, but collectives that palmette served take what the model predicts for their plans. None: not "
-                "asked for, or none was served.")
+                "As `bound`, but collectives that palmette served take what the model predicts for their plans. None: "
+                "not asked for, or none was served.")
         .def_ro("served", &Causes::served, "As `bound`, but collectives that palmette served take what was measured.")
         .def_prop_ro(
             "on_path", [](const Causes& self) { return self.path.rows; }, "By function, path and process.")

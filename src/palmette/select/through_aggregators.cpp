@@ -30,7 +30,7 @@ double agreement_s(const Job& job) {
     return hops * topology::Costs::of(job).levels.front().latency_s.value;
 }
 
-/// Until the first segments of all members are there no aggregator has anything to send.
+/// Time until the first segments of all members are there; no aggregator has anything to send before.
 double fill_s(const Job& job, std::int64_t first_segments) {
     const double capacity = collectives::aggregate_capacity(job, collectives::top_aggregators(job));
     return capacity > 0 ? static_cast<double>(first_segments) / capacity : 0;

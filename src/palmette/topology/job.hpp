@@ -92,7 +92,7 @@ class Job {
     /// Aggregators at switches that connect ranks of this job. One above the switch that connects all of them has the
     /// capacity of the slowest link on the way there.
     const std::vector<JobAggregator>& aggregators() const { return aggregators_; }
-    /// For a job whose aggregators, or those of a kind, aren't in service.
+    /// Removes the aggregators, where they aren't in service.
     void drop_aggregators() { aggregators_.clear(); }
     void drop_aggregators(Aggregator::Kind kind) {
         std::erase_if(aggregators_, [&](const JobAggregator& one) { return one.kind == kind; });

@@ -78,7 +78,7 @@ class Machine {
     const std::vector<MachineLevel>& levels() const { return levels_; }
     const std::vector<MachineNode>& nodes() const { return nodes_; }
     const std::vector<Inside>& insides() const { return insides_; }
-    /// In topology order of their switches.
+    /// Aggregators in topology order of their switches.
     const std::vector<MachineAggregator>& aggregators() const { return aggregators_; }
     /// Adds an aggregator of kind `sharp` at each switch that can reduce, as all below it can, and the one above it
     /// can't. Nothing where the machine lists such aggregators itself.

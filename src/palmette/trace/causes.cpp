@@ -52,7 +52,7 @@ class Walk {
     }
 
   private:
-    /// To the call that waited last before `event`, or to the beginning.
+    /// Goes back to the call that waited last before `event`, or to the beginning.
     At back(const OfThread& thread, std::size_t event) {
         const auto behind = std::lower_bound(thread.waits.begin(), thread.waits.end(), event,
                                              [](const Wait& wait, std::size_t value) { return wait.event < value; });
@@ -306,7 +306,7 @@ class DelayCosts {
         return at;
     }
 
-    /// From the last synchronisation with the other one to the begin of `event`.
+    /// Adds the time from the last synchronisation with `other` to the begin of `event`.
     void spend(TimeAccount& out, std::int32_t number, std::uint32_t event, const OfThread& other) {
         const OfThread& thread = thread_of(awaited_, number);
         out.rows.clear();

@@ -9,7 +9,7 @@
 
 namespace palmette::trace {
 
-/// On the path that determined when the job ended.
+/// Time on the path that determined when the job ended.
 struct OnPath {
     std::uint32_t function = 0, path = 0;  ///< of a call; 0, 0 and no calls: after the last one
     std::int32_t process = 0;
@@ -29,7 +29,7 @@ struct CriticalPath {
     std::vector<Stretch> stretches;  ///< in order of time
 };
 
-/// From the end of the job backwards, always on the rank that was waited for. Cost: O(calls on the path).
+/// Follows the job backwards from its end, always on the rank that was waited for. Cost: O(calls on the path).
 CriticalPath critical_path(const Trace& trace, const WaitGraph& awaited);
 
 /// What made others wait: a call, or the computation before it.

@@ -19,7 +19,7 @@ inline constexpr std::size_t section_alignment = 65536;
 template <class Value>
 using Shared = std::atomic<Value>;
 
-/// At the beginning of the file. Sections follow one after the other, one for each process.
+/// Header at the beginning of the file. Sections follow one after the other, one for each process.
 struct FileHeader {
     std::array<char, 8> magic;
     std::uint32_t version;
@@ -65,7 +65,7 @@ struct Life {
     Shared<std::uint32_t> is_known;  ///< 0: nothing can be told by it
 };
 
-/// By what threads are interrupted for samples.
+/// Mechanism that interrupts threads for samples.
 enum class SampledBy : std::uint32_t {
     nothing,           ///< no samples
     thread_cpu_timer,  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
@@ -122,7 +122,7 @@ struct SnapshotsHeader {
     Shared<std::uint64_t> interval_ns;  ///< time between two moments; doubled, and pairs merged, when the table is full
 };
 
-/// At the beginning of a section: one process.
+/// Header at the beginning of a section, which describes one process.
 struct SectionHeader {
     std::array<char, 8> magic;
     std::uint64_t bytes;  ///< size of the section

@@ -22,7 +22,7 @@ enum class Kind : std::uint8_t {
     wait,        ///< waits for what its requests wait for
     test
 };
-/// As it is spelled here.
+/// The kind's name as it is spelled here.
 const char* name_of(Kind kind);
 inline bool is_collective(Kind kind) { return kind >= Kind::barrier && kind <= Kind::neighbours; }
 

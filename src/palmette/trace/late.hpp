@@ -50,7 +50,7 @@ struct ProcessorTime {
     double beside_s = 0;     ///< threads that make no calls
     OffProcessor off;        ///< outside of MPI, of threads that make calls: in long stretches between two calls
 };
-/// By process. Cost: O(calls + samples).
+/// Processor times by process. Cost: O(calls + samples).
 std::vector<ProcessorTime> processor_times(const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns);
 
 /// Sums it up, wait by wait: those that wait for the same call come one after the other.
@@ -69,7 +69,7 @@ class LateWorks {
     /// `waiting`: the call that waited, for what `at` began. Cost: O(gaps + samples in them), of the late side once for
     /// each `at`.
     void add(const Event& waiting, double waited_s, const At& at, const Side& late, const Side& waiter);
-    /// By calls that waited and late process.
+    /// The works, by waiting call site and late process.
     std::vector<LateWork> take();
 
   private:

@@ -35,7 +35,7 @@ struct MessageRuns {
     std::int32_t from = -1, to = -1;               ///< processes of that one
 };
 
-/// By place. Collectives end what comes in a row. Cost: O(calls log places).
+/// Message runs by call site. Collectives end a run. Cost: O(calls log places).
 std::vector<MessageRuns> message_runs(const Trace& trace);
 
 }  // namespace palmette::trace

@@ -134,7 +134,7 @@ class Replayer {
         }
     }
 
-    /// To the next call. False: there is none.
+    /// Goes on to the next call. False: there is none.
     bool enter(Thread& thread, std::int32_t number) {
         for (;; ++thread.next) {
             if (thread.next == thread.size) {
@@ -398,7 +398,7 @@ class Replayer {
 
     // --- Results ---
     double since(std::int64_t time_ns) const { return static_cast<double>(time_ns - begin_ns_) * ns; }
-    /// After the last call of a process that hasn't recorded its end.
+    /// Time after the last call of a process that hasn't recorded its end.
     double rest_s(const Thread& thread) const {
         const std::int64_t end_ns = trace_.processes[static_cast<std::size_t>(thread.process)].end_ns;
         return std::max(0.0, static_cast<double>(end_ns - thread.before_ns) * ns);
@@ -440,7 +440,7 @@ class Replayer {
                   [](const UnmodelledFunction& a, const UnmodelledFunction& b) { return a.seconds > b.seconds; });
     }
 
-    /// From the end of MPI_Init to the begin of MPI_Finalize.
+    /// Interval from the end of MPI_Init to the begin of MPI_Finalize.
     std::pair<std::int64_t, std::int64_t> program_of(std::size_t number) const {
         const TracedProcess& process = trace_.processes[number];
         std::pair<std::int64_t, std::int64_t> out{process.begin_ns, process.end_ns};

@@ -44,7 +44,7 @@ struct Price {
     bool by_ratio = false;  ///< the measured time is multiplied by seconds / was_s, however long it was
 };
 
-/// For Costs::changed.
+/// Changed prices, for Costs::changed.
 struct Changes {
     std::function<Price(const CollectiveKind&)> collective;
     /// Price of one message between two processes, by pair().

@@ -44,7 +44,7 @@ struct End {
     std::uint32_t completed : 1 = 0;  ///< here
 
     bool is_begun() const { return !std::isnan(replayed_s); }
-    /// In which call of its thread, and when.
+    /// Begins a call of the thread at `time_s`.
     void begin(double time_s, std::uint32_t call) {
         replayed_s = time_s;
         waiter_or_call_ = call;

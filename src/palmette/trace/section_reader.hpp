@@ -181,7 +181,7 @@ class SectionReader {
             return first[mask != 0 ? (begin + i) & mask : (begin + i) % capacity];
         }
     };
-    /// By thread.
+    /// Parts of the ring, by thread.
     std::vector<Ring> rings() const {
         std::vector<Ring> out;
         const auto* const threads = entries<ThreadEntry>(header_.threads);

@@ -14,7 +14,7 @@ struct PairTraffic {
     std::uint64_t messages = 0;
     double bytes = 0;
 };
-/// By pair. Cost: O(calls log pairs).
+/// Traffic by pair of processes. Cost: O(calls log pairs).
 std::vector<PairTraffic> sent(const Trace& trace);
 
 /// What calls of one function from one place have sent over a link, as far as it is known who sent to whom.

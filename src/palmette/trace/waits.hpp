@@ -70,7 +70,7 @@ class Observer {
     Observer(const Observer&) = delete;
     Observer& operator=(const Observer&) = delete;
     virtual ~Observer() = default;
-    /// Before all others: from the first end of MPI_Init to the last begin of MPI_Finalize.
+    /// Reports the first end of MPI_Init and the last begin of MPI_Finalize, before anything else.
     virtual void spans(std::int64_t begin_ns, std::int64_t end_ns) = 0;
     virtual void call(const Event& call, std::int32_t process, double waiting_s, std::int32_t waits_for) = 0;
     /// A rank's part of a collective: the call, or the request of a nonblocking one. `rank`: in the communicator.

@@ -9,7 +9,7 @@
 
 namespace palmette::test {
 
-/// From one host to two tiers of switches with uneven groups; each has room for at least 33 ranks.
+/// Machines from one host to two tiers of switches with uneven groups; each has room for at least 33 ranks.
 inline const std::vector<std::string>& machines() {
     static const std::vector<std::string> specs{
         "1node:33core",

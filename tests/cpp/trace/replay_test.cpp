@@ -19,7 +19,7 @@ namespace {
 using testing::DoubleNear;
 using testing::ElementsAre;
 
-/// In microseconds.
+/// Seconds in microseconds.
 double us(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// A job from 0 to `end_us`, with MPI_Init that ends then.

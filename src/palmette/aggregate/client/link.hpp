@@ -48,7 +48,7 @@ class Traffic {
     virtual ~Traffic() = default;
     /// The next chunk to send: operation, flags, bytes, payload_crc. False while there is none.
     virtual bool next(Header& header, const char*& payload) noexcept = 0;
-    /// Where the result of a chunk goes. False where the header isn't what must come.
+    /// Sets `payload` to where a chunk's result goes. False where the header isn't what must come.
     virtual bool place(const Header& header, char*& payload) noexcept = 0;
     virtual void arrived(const Header& header) noexcept = 0;
 };

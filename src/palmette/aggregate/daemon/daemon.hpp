@@ -41,7 +41,7 @@ class Daemon {
     std::uint16_t port() const { return port_; }
     /// Waits at most that long for events (-1: until one or until a deadline) and handles them.
     void turn(int most_ms);
-    /// Until stop(), which a signal handler or another thread may call. All groups then end with a reason.
+    /// Serves until stop(), which a signal handler or another thread may call. All groups then end with a reason.
     void run();
     void stop() noexcept;
 

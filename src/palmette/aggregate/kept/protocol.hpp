@@ -55,7 +55,8 @@ class Keeper {
     /// The result of the next or current operation by other means: a verdict, or hosts.
     void settle(std::string_view result);
     void freeze() noexcept { frozen_ = true; }
-    /// To the arbiter's question; freezes. Nothing where it has the result of a later one: the question has been
+    /// Answers the arbiter's question, and freezes. Nothing where this member has a later operation's result: the
+    /// question has been overtaken.
     /// overtaken.
     std::optional<Word> answer(std::uint64_t operation);
 

@@ -20,14 +20,14 @@ using std::chrono::milliseconds;
 
 /// Limit of the first sum, for which all members are there.
 constexpr milliseconds longest_trial{10000};
-/// For operations of others that may complete yet, when one has failed.
+/// Limit of waiting for other operations that may still complete when one has failed.
 constexpr milliseconds longest_drain{250};
 constexpr int most_trials = 5;
 /// The usual length from which SHARP streams, and takes the lock (SHARP_COLL_SAT_THRESHOLD).
 constexpr std::size_t trial_bytes = 16384;
 /// Polls between looks whether another member has aborted, which cost a call of the MPI.
 constexpr unsigned polls_between_looks = 32;
-/// After so many in vain a waiting rank sleeps between them.
+/// Polls in vain after which a waiting rank sleeps between them.
 constexpr unsigned most_spins = 2000;
 
 /// Some member's switches may still write into memory of this process.

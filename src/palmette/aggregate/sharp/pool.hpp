@@ -25,7 +25,7 @@ class Pool {
     char* output(std::size_t slot) const { return input(slot) + slot_bytes_; }
     /// Registration handle that covers the whole pool.
     std::uintptr_t handle() const { return handle_; }
-    /// Before the registrar goes; the buffers stay.
+    /// Ends the registration, before the registrar goes; the buffers stay.
     void release() noexcept;
 
   private:

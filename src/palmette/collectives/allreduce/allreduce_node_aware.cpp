@@ -58,7 +58,7 @@ struct Form {
         return static_cast<std::size_t>(most) + 1;
     }
     std::size_t layers_inside(std::int32_t n) const { return recursive_multiplying_layers(n, inside.radix); }
-    /// For a node of n ranks.
+    /// Number of layers on a node of n ranks.
     std::size_t layers(std::int32_t n) const {
         return layers_between() + layers_inside(n) + rounds.factors.size() * layers_inside(lanes) + 1;
     }

@@ -86,7 +86,7 @@ class CombinedAlltoall {
     /// A rank's sends, or its receives, by round at one level.
     class Rounds {
       public:
-        /// In the order of rounds.
+        /// Adds a step; rounds must come in order.
         void add(std::int32_t round, StepId step) { steps_.push_back({round, step}); }
         /// The steps of the last nonempty round up to this one.
         std::vector<StepId> last_until(std::int32_t round) const {

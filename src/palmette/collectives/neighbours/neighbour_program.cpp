@@ -135,7 +135,7 @@ class CombinedNeighbourExchange {
         if (edge.target == me_) append(direct_in_[edge.source], edge);
     }
 
-    /// Where blocks lie that have come from another group.
+    /// Buffer of a block that has come from another group.
     Buffer of_arrival(std::int64_t block) const {
         const bool mine =
             blocks_.alltoall ? blocks_.target_of(block) == me_ : copies_.contains(blocks_.source_of(block));
