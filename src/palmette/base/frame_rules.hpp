@@ -23,7 +23,7 @@ struct FrameRule {
 
     Kind kind = Kind::unknown;
     From cfa_from = From::sp;   ///< sp, fp or bx, to which `cfa` is added
-    bool cfa_is_there = false;  ///< what results isn't the CFA but where it lies
+    bool cfa_is_there = false;  ///< the result is the address of the CFA, not the CFA itself
     From fp_from = From::kept;  ///< the caller's frame pointer lies at this, plus `fp`; kept: it is the same
     From ra_from = From::cfa;   ///< where the return address is
     From bx_from = From::kept;  ///< where the caller's rbx is

@@ -34,7 +34,7 @@ class RankSet {
     RankSet() = default;
     static RankSet all(std::int32_t ranks) { return RankSet({0, ranks}); }
     static RankSet one(Rank rank) { return RankSet({rank.value, 1}); }
-    /// In any order, each once or more.
+    /// The set of ranks that are given in any order, each once or more.
     static RankSet of(std::vector<std::int32_t> ranks);
 
     bool contains(std::int32_t rank) const;

@@ -90,7 +90,7 @@ class Factory {
     Factoring factoring_;
     Router router_;
     bool in_rank_order_;
-    /// By phase, for multicasts and for reductions.
+    /// Manners of multicasts and of reductions, by phase.
     std::vector<Manner> multicasts_, reductions_;
 };
 

@@ -279,7 +279,7 @@ class Call {
     }
 
   private:
-    /// For `end_left`.
+    /// A call that is ended by `end_left`.
     Call(Recorder& current, ThreadState& thread) : recorder_(&current), thread_(&thread) {}
 
     static constexpr int nobody = -1, any_source = -2;

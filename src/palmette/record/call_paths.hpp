@@ -37,8 +37,8 @@ class PathTable {
         std::uint32_t number = 0;   ///< the path's number; 0: the tables are full
         std::uintptr_t bottom = 0;  ///< the outermost stack pointer
     };
-    /// Of a call from a wrapper with that frame address. `walk`: the calling thread's; `seen`: `unloads` when that was
-    /// last known to be right.
+    /// Path of a call from a wrapper with frame address `frame`. `walk`: the calling thread's;
+    /// `seen`: `unloads` when `walk` was last known to be right.
     Lookup find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
     trace::SectionHeader* section() { return section_; }
     /// The number of a path whose frames are known, from the innermost outwards: a module and an offset each. 0: no

@@ -29,7 +29,7 @@ class KernelAccount {
     /// Some 1.5 us. Nothing where the program has closed the file, as those do that close all.
     std::optional<AccountReading> read() const;
 
-    std::uint64_t ticks = 0;  ///< when it was read last; 0: never
+    std::uint64_t ticks = 0;  ///< time of the last reading; 0: never
     AccountReading last;           ///< values at `ticks`
 
   private:

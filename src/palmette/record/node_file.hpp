@@ -27,7 +27,7 @@ std::string host_name();
 std::vector<std::string> names_of_node();
 /// The namespace that process ids are of; 0: not known.
 std::uint64_t pid_namespace();
-/// With those above it, as mkdir -p. What fails shows when a file is made in it.
+/// Makes a folder and its parents, as mkdir -p. What fails shows when a file is made in it.
 void make_folder(const std::string& path);
 
 template <std::size_t size>

@@ -17,7 +17,7 @@
 namespace palmette::record {
 namespace {
 
-/// By the headers of each version, for 64 bits; what no version has is 0.
+/// Layouts by the headers of each version, for 64 bits; members that a version lacks are 0.
 constexpr std::array<PythonLayout, 6> layouts{{
     {.minor = 10,
      .thread_id = 176,

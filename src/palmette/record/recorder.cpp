@@ -42,7 +42,7 @@ static_assert(most_communicators <= trace::communicator_mask + 1 && most_paths <
               "a record has 16 bits for each");
 /// First aggregates of less detail, at the table's end: over all communicators, then over all call paths.
 constexpr std::uint32_t most_of_communicators = 3072, most_of_places = 3584;
-/// For clocks: in MPI_Init everybody comes soon, in MPI_Finalize maybe not.
+/// Limits of clock comparisons: all ranks reach MPI_Init soon, MPI_Finalize maybe not.
 constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
 

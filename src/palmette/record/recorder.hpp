@@ -31,7 +31,7 @@ namespace palmette::record {
 class Recorder;
 /// How many datatypes the program has freed: the next one may have the handle of one of them.
 extern constinit std::atomic<std::uint64_t> freed_types;
-/// This process's, from MPI_Init to the end of MPI_Finalize; null where nothing is recorded, and in forked children.
+/// The process's recorder from MPI_Init to the end of MPI_Finalize; null in forked children and without recording.
 extern constinit std::atomic<Recorder*> recorder;
 /// The process's recorder, but null while the program has switched recording off by MPI_Pcontrol(0).
 extern constinit std::atomic<Recorder*> active;
@@ -45,7 +45,7 @@ struct ThreadState {
     ThreadState* serving = nullptr;           ///< in the first state: the state that has begun a call last
     std::uint64_t unloads = 0;                ///< when its walk was last known to be right
     const void* nested_from = nullptr;        ///< where the last call inside of another one came from,
-    bool nested_is_programs = false;          ///< and whether that is the program
+    bool nested_is_programs = false;          ///< whether `nested_from` is the program
     trace::ThreadEntry* entry = nullptr;      ///< null: no place for another thread, whose calls aren't recorded
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
@@ -62,7 +62,7 @@ struct ThreadState {
     MPI_Datatype last_type = MPI_DATATYPE_NULL;
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
-    std::uint64_t left_ticks = 0;  ///< when its last call ended
+    std::uint64_t left_ticks = 0;  ///< end of the thread's last call
     /// Ticks outside of calls, and since the account was read, from which on the kernel is asked.
     std::uint64_t long_gap = UINT64_MAX, old_account = UINT64_MAX;
     KernelAccount account;
@@ -108,7 +108,7 @@ class Recorder {
     /// PALMETTE_PROFILE names; nothing where neither is set. At MPI_Init, before the MPI's own. Where the file can't be
     /// written, a line says so and nothing is recorded.
     static void start();
-    /// After MPI_Init: who this process is.
+    /// Records this process's rank and size, after MPI_Init.
     void know_world();
     /// A session has begun (1) or ended (-1): of a program that never calls MPI_Init, which has no world and no rank.
     /// The last one's end isn't the program's: another may follow.
@@ -301,7 +301,7 @@ class Recorder {
     PeerTable peers_;
     trace::PlanEntry* plans_ = nullptr;
     std::mutex mutex_;
-    pthread_key_t key_ = 0;  ///< whose destructor tells that a thread ends
+    pthread_key_t key_ = 0;  ///< key whose destructor tells that a thread ends
     std::vector<std::uint32_t> free_threads_;
     std::atomic<std::uint64_t> generation_{1};
     struct KnownCommunicator {

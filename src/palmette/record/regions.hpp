@@ -18,7 +18,7 @@ namespace palmette::record {
 
 /// A region that has begun and not ended.
 struct OpenRegion {
-    const void* what = nullptr;  ///< its function's address, or where its name is; null: whatever ends, ends it
+    const void* what = nullptr;  ///< address of its function or its name; null: ended by whatever ends
     std::uint64_t begin = 0;
     std::uint32_t node = 0;   ///< node of the region; for one without a place of its own the node around it
     std::uint32_t named = 0;  ///< the innermost named one outside of it
@@ -37,7 +37,7 @@ struct RegionThread {
     std::uint32_t root;   ///< node
     std::uint32_t named;  ///< the innermost named region that it is in: node; 0: none
     trace::RegionNode* nodes;
-    std::uint64_t beyond;   ///< begun and not ended where `open` was full
+    std::uint64_t beyond;   ///< open regions that found `open` full
     std::uint64_t unloads;  ///< when `known` was right
     std::uint64_t updated_ticks;
     RegionThread* next;  ///< list of all threads
@@ -53,7 +53,7 @@ extern constinit thread_local RegionThread* region_thread;
 extern constinit thread_local RegionThread* region_thread __attribute__((tls_model("initial-exec")));
 #endif
 class Regions;
-/// This process's; null where nothing is recorded, and in forked children.
+/// The process's regions; null where nothing is recorded, and in forked children.
 extern constinit std::atomic<Regions*> regions;
 /// Whether the program has switched recording off by MPI_Pcontrol(0): what begins then isn't counted.
 extern constinit std::atomic<bool> regions_are_off;
@@ -64,7 +64,7 @@ class Regions {
     /// Names are cut there.
     static constexpr std::size_t longest_name = 255;
 
-    /// In memory of its own, until there is a section.
+    /// Starts in memory of its own, until there is a section.
     Regions();
     /// Makes the tables' capacities.
     static void size(trace::RegionsHeader& header);

@@ -38,7 +38,7 @@ class Snapshots {
     trace::SectionHeader* section_ = nullptr;
     trace::Snapshot* moments_ = nullptr;
     trace::SnapshotPart* parts_ = nullptr;
-    std::vector<Sum> aggregates_, regions_;  ///< as they were
+    std::vector<Sum> aggregates_, regions_;  ///< sums at the last snapshot
     std::int64_t last_ns_ = 0;
 };
 

@@ -68,15 +68,15 @@ struct Route {
     bool shares = false;             ///< ranks of a node exchange through shared memory
     bool relays = false;             ///< ranks forward blocks of others
     bool aggregates = false;         ///< aggregators combine
-    bool needs_node_memory = false;  ///< which has to be set up; then the choice is to be made again
+    bool needs_node_memory = false;  ///< node memory has to be set up; then the choice is to be made again
     std::int64_t single_copy_from = INT64_MAX;
     std::int64_t tags = 0;     ///< exclusive upper bound of its messages' tags
-    const Job* job = nullptr;  ///< whose positions the program counts: one of the context's two
+    const Job* job = nullptr;  ///< job whose positions the program counts: one of the context's two
     plan::Request request;
     std::string reason;
     std::optional<Spec> spec;  ///< absent: nothing has to move, or the MPI's own
     std::string candidate;     ///< the algorithm as it was chosen
-    std::string algorithm;     ///< the same with what this job's nodes add; "none" where nothing has to move
+    std::string algorithm;     ///< the algorithm with what this job's nodes add; "none" where nothing has to move
 };
 
 /// The route of a call. Depends on its arguments alone, has no side effects but those of `around.plays`, and doesn't

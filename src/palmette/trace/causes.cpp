@@ -388,7 +388,7 @@ class DelayCosts {
     std::vector<std::size_t> sampled_,
         accounted_;  ///< by thread: where its samples and its account were looked at last
     TimeAccount own_, cached_;
-    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
+    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< with what each was counted as removable
     At cached_at_;
     Delays out_;
 };

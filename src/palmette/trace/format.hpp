@@ -196,8 +196,8 @@ struct CommunicatorEntry {
     std::uint64_t id;
     std::int32_t rank;
     std::int32_t size;
-    Shared<std::uint64_t> collectives;  ///< begun on it by this rank, so that instances can be matched
-    Shared<std::uint64_t> since_ticks;  ///< what began before is another one's, which is forgotten; 0: there was none
+    Shared<std::uint64_t> collectives;  ///< collectives begun on it by this rank, so that instances can be matched
+    Shared<std::uint64_t> since_ticks;  ///< start of this communicator if a freed one had the entry before it; else 0
 };
 
 inline constexpr std::size_t histogram_bins = 28;
@@ -260,7 +260,7 @@ struct ContextNode {
     std::uint32_t module;
     std::uint32_t is_innermost;  ///< 1: the address is the interrupted one, and its line is looked up as it is
     std::uint64_t offset;
-    Shared<std::uint64_t> samples;  ///< whose innermost frame this is
+    Shared<std::uint64_t> samples;  ///< samples whose innermost frame this is
     Shared<std::uint64_t> cpu_ns;   ///< CPU time of the threads since their previous samples
 };
 static_assert(sizeof(ContextNode) == 40);
@@ -288,8 +288,8 @@ struct RegionNode {
     Shared<std::uint64_t> calls;  ///< calls begun; for `unbegun` ends
     Shared<std::uint64_t> ticks;  ///< time in ended calls with all inside; recursive calls count once
     Shared<std::uint64_t> longest_ticks;
-    Shared<std::uint64_t> inner;       ///< begun in it, for which there was no place of their own
-    Shared<std::uint64_t> open_since;  ///< when the outermost that hasn't ended has begun; 0: there is none
+    Shared<std::uint64_t> inner;       ///< calls begun in it that found no node of their own
+    Shared<std::uint64_t> open_since;  ///< begin of the outermost open call; 0: none is open
 };
 static_assert(sizeof(RegionNode) == 64);
 
@@ -340,7 +340,7 @@ static_assert(sizeof(SampledThread) == 32);
 /// a processor nor on the way to one, it was blocked. Read as Sample is.
 struct AccountedGap {
     Shared<std::uint64_t> ticks;        ///< end of the stretch, where the next call begins
-    Shared<std::uint64_t> begin_ticks;  ///< where the call before ended
+    Shared<std::uint64_t> begin_ticks;  ///< end of the previous call
     Shared<std::uint64_t>
         since_ticks;  ///< what follows is from then on: mostly the same, else up to milliseconds before
     Shared<std::uint64_t> ran_ns;
@@ -367,8 +367,8 @@ struct OpenCall {
 
 enum class Persistent : std::uint32_t {
     no,
-    sends,      ///< or takes part in a collective: bytes are sent when it is started
-    receives,   ///< what it says of bytes is nothing that this rank sends
+    sends,      ///< sends or takes part in a collective: bytes are sent when it is started
+    receives,   ///< receives: its bytes are nothing that this rank sends
     unrecorded  ///< made while recording was switched off: what its starts send is counted, and nothing else
 };
 

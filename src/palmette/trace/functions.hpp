@@ -31,8 +31,8 @@ struct Function {
     std::string_view name;
     std::string_view operation;  ///< MPI_Iallgather_c's allgather
     Kind kind = Kind::other;
-    bool by_request = false;          ///< what it does is done by the request that it makes
-    bool persistent = false;          ///< and that request is started later
+    bool by_request = false;          ///< the operation is done by the request that the call makes
+    bool persistent = false;          ///< the request is persistent: it is started later
     bool sends_and_receives = false;  ///< the call sends, and its request receives
     bool ends = false;                ///< the job
     bool lets_go = false;             ///< the call releases requests without waiting for them

@@ -63,7 +63,7 @@ template <class One>
 class ByInstance {
   public:
     One& at(const InstanceKey& key) { return (*chunk(key, true))[key.instance % size]; }
-    /// Null: no rank has come to it.
+    /// The instance of `key`; null: no rank has begun it.
     One* find(const InstanceKey& key) {
         Chunk* const found = chunk(key, false);
         One* const one = found ? &(*found)[key.instance % size] : nullptr;

@@ -15,7 +15,7 @@ namespace palmette::trace {
 struct CommunicatorInfo {
     std::uint64_t id = 0;
     std::int32_t rank = -1, size = 0;
-    std::uint64_t collectives = 0;  ///< begun on it by this process
+    std::uint64_t collectives = 0;  ///< collectives begun on it by this process
     std::uint64_t since_ticks = 0;  ///< start of this communicator if a freed one had the entry before it; else 0
 };
 
@@ -116,7 +116,7 @@ struct ContextInfo {
     bool is_innermost = false;  ///< the address is the interrupted one; else it is returned to, behind the call
     std::string function;       ///< qualified name of a Python function
     std::uint32_t line = 0;     ///< line of Python code; 0: unknown
-    std::uint64_t samples = 0;  ///< whose innermost frame this is
+    std::uint64_t samples = 0;  ///< samples whose innermost frame this is
     double cpu_s = 0;           ///< processor time of the threads since their previous samples
 };
 
@@ -133,7 +133,7 @@ struct SamplingInfo {
     SampledBy by = SampledBy::nothing;
     std::uint32_t signal = 0;
     double period_s = 0;           ///< CPU time between two samples of a thread, as requested last
-    std::uint64_t samples = 0;     ///< taken
+    std::uint64_t samples = 0;     ///< samples taken
     std::uint64_t dropped = 0;     ///< samples that the ring has lost by now; contexts still count them
     std::uint64_t lost = 0;        ///< not taken
     std::uint64_t incomplete = 0;  ///< samples whose stack walk didn't reach the thread's start
@@ -171,8 +171,8 @@ struct RegionInfo {
     std::string module;          ///< path of a function's executable or library
     std::string build_id;        ///< in hexadecimal; empty: it has none
     std::uint64_t offset = 0;    ///< a function's address, as the module's program headers number it
-    std::uint64_t calls = 0;     ///< begun
-    std::uint64_t inner = 0;     ///< begun in it, too deep or too many for a place of their own
+    std::uint64_t calls = 0;     ///< calls begun
+    std::uint64_t inner = 0;     ///< calls begun in it, too deep or too many for a node of their own
     double seconds = 0;          ///< time in the region with all inside; of an open one as far as its process got
     double longest_s = 0;        ///< longest call that has ended
     std::uint64_t unclosed = 0;  ///< calls that ended with an outer region, or with their thread

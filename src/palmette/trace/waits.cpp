@@ -295,7 +295,7 @@ class Analysis {
             cause.worst_begin_ns = event.begin_ns;
             cause.worst_end_ns = event.begin_ns + waited_ns;
         }
-        // Once, whichever paths the others have come by: sums over paths are numbers of instances.
+        // Once, whichever call paths the others have taken: sums over paths are numbers of instances.
         if (wait.instance && is_first(*wait.instance, wait.process)) {
             ++cause.instances;
             cause.late_s += static_cast<double>(wait.late_ns) * ns;

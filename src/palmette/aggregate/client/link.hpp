@@ -36,7 +36,7 @@ struct Membership {
     Levels levels;  ///< from this daemon, with the member's own number, up to the root of the tree
     Shape shape;
     bool fits_limits = false;    ///< where the daemon's profile has less than `shape`, that is taken
-    std::optional<Token> token;  ///< with one it makes the group, unless another member was first
+    std::optional<Token> token;  ///< a link with a token makes the group, unless another member was first
 };
 
 /// What a link moves. Called by progress() only; pointers stay valid until the chunk's result has arrived.

@@ -65,7 +65,7 @@ class Peers {
     /// Called again and again: what the arbiter has decided on the operation that this member has contributed to.
     enum class Verdict : std::uint8_t {
         none,
-        result,  ///< which is in result()
+        result,  ///< the result is in result()
         hosts
     };
     Verdict verdict();

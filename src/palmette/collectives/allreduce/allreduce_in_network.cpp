@@ -49,7 +49,7 @@ constexpr std::int32_t default_window = 2;
 /// Segments that a member has outstanding while hosts reduce the rest: more would queue ahead of their messages.
 constexpr std::size_t outstanding_beside_hosts = 4;
 
-/// Up to so many bytes a vector isn't cut, and members keep its result for each other (aggregate/kept/peers.hpp).
+/// Size in bytes up to which a vector isn't cut, and members keep its result for each other (aggregate/kept/peers.hpp).
 constexpr std::int64_t most_short = 4096;
 
 bool goes_whole(const Request& request, const Spec& spec) {

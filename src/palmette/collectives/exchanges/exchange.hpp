@@ -25,7 +25,7 @@ struct Range {
 struct Exchange {
     bool send = false;
     std::int32_t peer = 0;
-    Range range;  ///< whose contributions it carries
+    Range range;  ///< members whose contributions the message carries
     std::int32_t tag = 0;
 };
 
