@@ -26,8 +26,8 @@ class OuterCalls {
 
     /// A call begins, of a function with that frame (__builtin_frame_address(0)). Costs a nanosecond where no other is
     /// there, else a walk. `left(slot)`: the call there has ended without returning.
-    template <class Left>
-    Place begin(const void* return_address, const void* frame, Left left) {
+    template <class OnLeft>
+    Place begin(const void* return_address, const void* frame, OnLeft left) {
         Standing standing{reinterpret_cast<std::uintptr_t>(frame), reinterpret_cast<std::uintptr_t>(return_address), 0};
         std::uint32_t slot = 0;
         if (active_ != 0) [[unlikely]] {

@@ -119,8 +119,8 @@ struct StackWalk::Node {
     std::int32_t entry = 0;  ///< innermost frame: from the function's frame address to its CFA
     std::uint32_t word = 0;
     Node* parent = nullptr;              ///< the function that it calls
-    const Straight* recent = nullptr;    ///< innermost frame: the path that was met last
-    std::unique_ptr<Straight> straight;  ///< outermost frame of a path
+    const StraightPath* recent = nullptr;    ///< innermost frame: the path that was met last
+    std::unique_ptr<StraightPath> straight;  ///< outermost frame of a path
     bool is_bent = false;                ///< there is no such path to this node
 };
 
@@ -262,9 +262,9 @@ StackWalk::End StackWalk::follow(std::uintptr_t return_address, std::uintptr_t f
     if (!at) return end;
     Node* const first = at;
     const std::uintptr_t until = until_;
-    if (const Straight* const known = at->recent; known && frame + known->reach <= until) {
+    if (const StraightPath* const known = at->recent; known && frame + known->reach <= until) {
         bool same = true;
-        for (const Straight::Slot& slot : known->slots) {
+        for (const StraightPath::Slot& slot : known->slots) {
             same = without_signature(word_at(frame + slot.offset)) == slot.address;
             if (!same) break;
         }
@@ -305,11 +305,11 @@ StackWalk::End StackWalk::follow(std::uintptr_t return_address, std::uintptr_t f
 }
 
 /// One frame after the other is where the sizes say, as in a walk: so nothing else can be read by mistake.
-std::unique_ptr<StackWalk::Straight> StackWalk::straight_to(Node* end) const {
+std::unique_ptr<StackWalk::StraightPath> StackWalk::straight_to(Node* end) const {
     if (end->rule.kind == FrameRule::Kind::caller) return nullptr;
     std::vector<const Node*> path;
     for (const Node* at = end; at; at = at->parent) path.push_back(at);
-    auto made = std::make_unique<Straight>();
+    auto made = std::make_unique<StraightPath>();
     made->end = end;
     made->reach = static_cast<std::uintptr_t>(path.back()->entry);
     for (std::size_t i = path.size() - 1; i > 0; --i) {

@@ -69,7 +69,7 @@ class StackWalk {
     static constexpr std::size_t nodes_of_block = 256, most_blocks = 256;
 
     /// A path whose frames all have one size each: where its return addresses lie above the function's frame address.
-    struct Straight {
+    struct StraightPath {
         struct Slot {
             std::uintptr_t offset, address;
         };
@@ -77,7 +77,7 @@ class StackWalk {
         Node* end = nullptr;
         std::uintptr_t reach = 0;  ///< offset of its outermost stack pointer
     };
-    std::unique_ptr<Straight> straight_to(Node* end) const;
+    std::unique_ptr<StraightPath> straight_to(Node* end) const;
 
     Node* find(const Node* parent, std::uintptr_t address) const;
     Node* add(Node* parent, std::uintptr_t address, bool after_signal);

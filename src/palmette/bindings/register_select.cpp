@@ -89,7 +89,7 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "algorithm",
             [](const select::Route& self) {
-                const bool left = self.left != select::Route::Left::no;
+                const bool left = self.left != select::Route::LeaveReason::no;
                 return left ? std::nullopt : std::optional(self.algorithm);
             },
             "None: the MPI's own; 'none': nothing has to move.")
@@ -97,7 +97,8 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "refused",
             [](const select::Route& self) {
-                return self.left == select::Route::Left::precondition ? std::optional(self.candidate) : std::nullopt;
+                return self.left == select::Route::LeaveReason::precondition ? std::optional(self.candidate)
+                                                                             : std::nullopt;
             },
             "The algorithm that was chosen and can't serve the call; None: it can.")
         .def_prop_ro(

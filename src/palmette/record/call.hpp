@@ -337,7 +337,7 @@ class Call {
     bool is_known(MPI_Comm comm) const { return communicator_ != 0 || recorder_->knows(comm); }
     void count_only(const void* return_address, const void* frame);
     void count_nested(Recorder& current, ThreadState& thread);
-    void keep(MPI_Request request, std::unique_ptr<Sending> sending);
+    void keep(MPI_Request request, std::unique_ptr<PersistentSend> sending);
     void follow(std::uint32_t plan);
     void complete(trace::RequestEntry& entry, const MPI_Status* status);
     void add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer, std::int32_t tag);
@@ -352,7 +352,7 @@ class Call {
     base::OuterCalls::Place place_;
     std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
     MPI_Request request_{};
-    std::unique_ptr<Sending> sending_;  ///< what the request sends that it has made
+    std::unique_ptr<PersistentSend> sending_;  ///< what the request sends that it has made
     trace::RequestEntry* freed_ = nullptr;
     std::uint32_t path_ = 0, requests_ = 0;
     std::int32_t peer_ = -1, tag_ = 0;

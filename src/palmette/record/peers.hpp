@@ -18,7 +18,7 @@
 namespace palmette::record {
 
 /// What each start of a persistent request sends.
-struct Sending {
+struct PersistentSend {
     trace::SentBy by = trace::SentBy::messages;
     std::vector<std::pair<trace::PeerEntry*, std::uint64_t>> parts;
 };

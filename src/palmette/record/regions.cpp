@@ -70,15 +70,15 @@ std::uint32_t place_of(std::uint32_t parent, RegionKind kind, std::uint32_t modu
 
 /// While a thread is in here, what a signal handler or an instrumented function of the C library's begins isn't
 /// counted.
-class Busy {
+class BusyGuard {
   public:
-    explicit Busy(RegionThread& thread) : thread_(thread) {
+    explicit BusyGuard(RegionThread& thread) : thread_(thread) {
         thread_.is_busy = true;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() {
+    BusyGuard(const BusyGuard&) = delete;
+    BusyGuard& operator=(const BusyGuard&) = delete;
+    ~BusyGuard() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         thread_.is_busy = false;
     }
@@ -411,7 +411,7 @@ bool Regions::begin(const char* name) {
         header_->missed.fetch_add(1, std::memory_order_relaxed);
         return true;
     }
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     push(*thread, RegionKind::named, name);
     return true;
 }
@@ -422,7 +422,7 @@ bool Regions::end(const char* name) {
         thread = join();
     if (!thread || thread->is_busy) [[unlikely]]
         return true;
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     const bool is_ended = pop(*thread, [&](const OpenRegion& open) {
         if (!open.what || (!name && thread->nodes[open.node].kind == RegionKind::named)) return true;
         const RegionNode& node = thread->nodes[open.node];
@@ -443,7 +443,7 @@ void Regions::enter(const void* function) {
         header_->missed.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     push(*thread, RegionKind::function, function);
 }
 
@@ -451,7 +451,7 @@ void Regions::leave(const void* function) {
     RegionThread* const thread = region_thread;
     if (!thread || thread->is_busy) [[unlikely]]
         return;
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     // Of a function that was entered before anything was counted there is nothing to end.
     pop(*thread, [&](const OpenRegion& open) { return !open.what || open.what == function; });
 }

@@ -56,14 +56,14 @@ struct RouteContext {
 
 /// The result of a choice. `left` and `algorithm` are the same on all ranks.
 struct Route {
-    enum class Left : std::uint8_t {
+    enum class LeaveReason : std::uint8_t {
         no,
         chosen,         ///< a setting, the table or the model prefers the MPI's own
         precondition,   ///< the algorithm can't serve this call: `reason` says why
         too_many_tags,  ///< `reason` is the algorithm
     };
     // First what each call looks at.
-    Left left = Left::no;
+    LeaveReason left = LeaveReason::no;
     Basis basis = Basis::demand;
     bool shares = false;             ///< ranks of a node exchange through shared memory
     bool relays = false;             ///< ranks forward blocks of others

@@ -105,7 +105,7 @@ using Instances = ByInstance<Instance>;
 /// What a map has under the keys that were asked for lately: most calls come from one of a few places by turns. Values
 /// keep their addresses.
 template <class Key, class Value>
-class Recent {
+class RecentEntries {
   public:
     /// `find` looks for it in the map.
     template <class Find>

@@ -54,7 +54,7 @@ struct Changes {
     }
     double scale = 1;  ///< factor on predicted differences: models err
     /// Calls of one function from one place by one process, or computation before them, that take less by a factor.
-    struct Shorter {
+    struct ShorterCalls {
         std::int32_t process = -1;
         std::uint32_t function = 0, path = 0;
         bool in_call = false;

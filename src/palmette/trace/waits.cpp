@@ -372,13 +372,13 @@ class Analysis {
     std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
     Instances instances_;
     std::map<Channel, Traffic> channels_;
-    Recent<Channel, Traffic> recent_channels_;
+    RecentEntries<Channel, Traffic> recent_channels_;
     std::vector<std::vector<Message>*> grown_;  ///< channels that got more memory since the last thread was gathered
     using Place = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;  ///< function, path, process
     std::map<Place, Row> rows_;
     std::map<Place, Cause> causes_;
-    Recent<Place, Row> recent_rows_;
-    Recent<Place, Cause> recent_causes_;
+    RecentEntries<Place, Row> recent_rows_;
+    RecentEntries<Place, Cause> recent_causes_;
     std::set<std::pair<const Instance*, std::int32_t>> counted_;
 };
 

@@ -8,7 +8,7 @@
 namespace palmette::aggregate::sharp {
 
 /// Out-of-band exchange of a single process.
-class Alone final : public OutOfBand {
+class SoleMember final : public OutOfBand {
   public:
     int bcast(void*, int, int) noexcept override { return 0; }
     int barrier() noexcept override { return 0; }

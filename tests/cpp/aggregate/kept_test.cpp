@@ -282,27 +282,27 @@ class Explorer {
 };
 
 /// Goes on to take the service's results after it has said that it has none.
-struct Forgetful : Keeper {
+struct ForgetfulKeeper : Keeper {
     std::optional<Word> answer(std::uint64_t operation) {
         Keeper asked = *this;
         return asked.answer(operation);
     }
-    friend auto operator<=>(const Forgetful&, const Forgetful&) = default;
+    friend auto operator<=>(const ForgetfulKeeper&, const ForgetfulKeeper&) = default;
 };
 
 /// Leaves an operation to hosts as soon as one member lacks its result.
-struct Hasty : Arbiter {
+struct HastyArbiter : Arbiter {
     using Arbiter::Arbiter;
     void hear(std::uint32_t member, Word word, std::vector<Outgoing>& out) {
         if (word.kind == Kind::lacks) word.kind = Kind::absent;
         Arbiter::hear(member, word, out);
     }
-    friend auto operator<=>(const Hasty&, const Hasty&) = default;
+    friend auto operator<=>(const HastyArbiter&, const HastyArbiter&) = default;
 };
 
 /// Asks its questions once. That is also what repeats them by a clock that each word it hears sets back, as long as
 /// somebody asks.
-struct Patient : Arbiter {
+struct PatientArbiter : Arbiter {
     using Arbiter::Arbiter;
     void hear(std::uint32_t member, const Word& word, std::vector<Outgoing>& out) {
         Arbiter::hear(member, word, out);
@@ -310,16 +310,16 @@ struct Patient : Arbiter {
         if (!asked.insert(word.operation).second) out.clear();
     }
     std::set<std::uint64_t> asked;
-    friend auto operator<=>(const Patient&, const Patient&) = default;
+    friend auto operator<=>(const PatientArbiter&, const PatientArbiter&) = default;
 };
 
 /// Combines the next operation by hosts only where a verdict says so, as if it had contributed.
-struct Stubborn : Keeper {
+struct StubbornKeeper : Keeper {
     bool contribute() noexcept {
         Keeper::contribute();
         return true;
     }
-    friend auto operator<=>(const Stubborn&, const Stubborn&) = default;
+    friend auto operator<=>(const StubbornKeeper&, const StubbornKeeper&) = default;
 };
 
 TEST(Kept, every_member_gets_every_result_whatever_fails) {
@@ -334,10 +334,10 @@ TEST(Kept, every_member_gets_every_result_whatever_fails) {
 }
 
 TEST(Kept, the_exploration_finds_what_is_broken_on_purpose) {
-    EXPECT_EQ((Explorer<Forgetful, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Keeper, Hasty>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Stubborn, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Keeper, Patient>(1, {}).run().wrong), "somebody waits for ever");
+    EXPECT_EQ((Explorer<ForgetfulKeeper, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, HastyArbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<StubbornKeeper, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, PatientArbiter>(1, {}).run().wrong), "somebody waits for ever");
 }
 
 TEST(Kept, the_arbiter_asks_again_only_for_what_has_no_answer_and_forgets_what_is_decided) {

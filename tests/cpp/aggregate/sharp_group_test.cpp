@@ -131,7 +131,7 @@ class SharpGroup : public ::testing::Test {
 
     Switches known;
     Library library = made_up();
-    Alone alone;
+    SoleMember alone;
     Group group{library, alone, 0, 1, false};
     std::vector<std::int32_t> input;
     std::uint32_t number = 0;

@@ -211,7 +211,7 @@ class OneMember : public ::testing::Test {
     }
 
     Library library = functions();
-    Alone others;
+    SoleMember others;
     Group group{library, others, 0, 1, false};
     std::vector<double> input = std::vector<double>(100, 1), output = std::vector<double>(100, -1);
     std::uint32_t number = 0;

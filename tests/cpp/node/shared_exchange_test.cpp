@@ -18,7 +18,7 @@ namespace {
 using test::expose_in_ring;
 using test::make_segment;
 using test::pattern;
-using test::Same;
+using test::SameAddressAttacher;
 
 /// One exposure of one member in one operation, drawn by all members alike.
 struct RandomExposure {
@@ -199,7 +199,7 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
     for (int me = 1; me < 3; ++me)
         threads.emplace_back([&, me] {
             const auto node = test::join(segment, me);
-            node->map_with(std::make_unique<Same>());
+            node->map_with(std::make_unique<SameAddressAttacher>());
             SpinWait spin_wait(3, 2);
             for (int i = 0; i < operations; ++i) {
                 test::begin(*node, spin_wait);

@@ -12,7 +12,7 @@
 namespace palmette::select {
 namespace {
 
-using Left = Route::Left;
+using LeaveReason = Route::LeaveReason;
 
 Surroundings compared_calls() {
     Surroundings out;
@@ -58,7 +58,7 @@ TEST(Route, of_a_forced_algorithm_is_that) {
     ChoiceSetup one;
     one.force("ring");
     const Route route = one.of(Function::allreduce, 4096);
-    EXPECT_EQ(route.left, Left::no);
+    EXPECT_EQ(route.left, LeaveReason::no);
     EXPECT_EQ(route.algorithm, "ring");
     EXPECT_EQ(route.reason, "forced by a test");
     EXPECT_EQ(route.basis, Basis::demand);
@@ -69,7 +69,7 @@ TEST(Route, of_a_function_that_is_forced_to_the_mpi_is_the_mpis_also_without_dat
     ChoiceSetup one;
     one.forced = ForcedChoice{std::nullopt, "a test"};
     for (const std::int64_t bytes : {0, 8, 65536}) {
-        EXPECT_EQ(one.of(Function::bcast, bytes).left, Left::chosen);
+        EXPECT_EQ(one.of(Function::bcast, bytes).left, LeaveReason::chosen);
         EXPECT_EQ(one.of(Function::bcast, bytes).reason, "forced by a test");
     }
     EXPECT_EQ(left_to_mpi(Function::bcast, one.context()).always, "forced by a test");
@@ -79,12 +79,12 @@ TEST(Route, tells_why_a_forced_algorithm_cannot_serve) {
     ChoiceSetup odd("3node:1core", 3);
     odd.force("neighbor_exchange");
     const Route refused = odd.of(Function::allgather, 64);
-    EXPECT_EQ(refused.left, Left::precondition);
+    EXPECT_EQ(refused.left, LeaveReason::precondition);
     EXPECT_NE(refused.reason, "");
     odd.force("linear");
-    EXPECT_EQ(odd.of(Function::allgather, 64).left, Left::no);
+    EXPECT_EQ(odd.of(Function::allgather, 64).left, LeaveReason::no);
     odd.force("in_network");
-    EXPECT_EQ(odd.of(Function::allreduce, 64).left, Left::precondition);
+    EXPECT_EQ(odd.of(Function::allreduce, 64).left, LeaveReason::precondition);
 }
 
 TEST(Route, of_more_tags_than_there_are_is_the_mpis) {
@@ -95,13 +95,13 @@ TEST(Route, of_more_tags_than_there_are_is_the_mpis) {
     PlanKey key;
     key.function = Function::alltoall;
     key.block_bytes = 8;
-    EXPECT_EQ(choose_route(key, context).left, Left::too_many_tags);
+    EXPECT_EQ(choose_route(key, context).left, LeaveReason::too_many_tags);
 }
 
 TEST(Route, moves_nothing_where_there_is_nothing) {
     const ChoiceSetup one;
     const Route nothing = one.of(Function::allgather, 0);
-    EXPECT_EQ(nothing.left, Left::no);
+    EXPECT_EQ(nothing.left, LeaveReason::no);
     EXPECT_FALSE(nothing.spec);
     EXPECT_EQ(nothing.reason, "nothing to move");
     EXPECT_NE(one.of(Function::barrier, 0).reason, "nothing to move");
@@ -113,7 +113,7 @@ TEST(Route, of_a_reproducible_reduction_depends_on_ranks_and_data_alone) {
         ChoiceSetup one("2leaf@10GB/s:4node@5GB/s:4core", 32, placement);
         one.reproducible = true;
         const Route route = one.of(Function::allreduce, 65536);
-        EXPECT_EQ(route.left, Left::no);
+        EXPECT_EQ(route.left, LeaveReason::no);
         EXPECT_EQ(route.job, &one.in_rank_order);
         if (algorithm.empty()) algorithm = route.algorithm;
         EXPECT_EQ(route.algorithm, algorithm) << placement;
@@ -135,7 +135,7 @@ TEST(Route, asks_for_shared_memory_before_it_is_set_up_and_then_reads_long_block
     one.memory.owners_always_map = true;
     EXPECT_EQ(one.of(Function::bcast, 1024).single_copy_from, 1);
     one.memory.usable = false;
-    EXPECT_EQ(one.of(Function::bcast, 1024).left, Left::precondition);
+    EXPECT_EQ(one.of(Function::bcast, 1024).left, LeaveReason::precondition);
 }
 
 TEST(Route, of_blocks_of_unknown_length_shares_only_what_is_read_in_place) {
@@ -146,7 +146,7 @@ TEST(Route, of_blocks_of_unknown_length_shares_only_what_is_read_in_place) {
     EXPECT_TRUE(route.shares);
     EXPECT_EQ(route.single_copy_from, 16384);
     one.memory.single_copy = false;
-    EXPECT_EQ(one.of(Function::alltoallv, -1).left, Left::precondition);
+    EXPECT_EQ(one.of(Function::alltoallv, -1).left, LeaveReason::precondition);
 }
 
 class RandomCalls : public testing::Test {
@@ -197,7 +197,7 @@ TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
         ASSERT_EQ(a.shares, b.shares) << draw;
         ASSERT_EQ(a.algorithm, again.algorithm) << draw;
         ASSERT_FALSE(a.reason.empty()) << draw;
-        if (a.left == Left::no && a.spec) {
+        if (a.left == LeaveReason::no && a.spec) {
             const auto& row = collectives::algorithm_named(a.request.collective, a.spec->name);
             ASSERT_FALSE(row.refuse(*a.job, a.request, *a.spec)) << draw << ": " << a.algorithm;
         }
@@ -223,7 +223,7 @@ TEST_F(RandomCalls, that_are_left_without_a_look_would_have_been_left) {
                     };
                     if (!left.always && std::none_of(left.sizes.begin(), left.sizes.end(), holds)) continue;
                     const Route route = choose_route(call, one.context());
-                    ASSERT_EQ(route.left, Left::chosen) << machine << ", " << name_of(function) << " of "
+                    ASSERT_EQ(route.left, LeaveReason::chosen) << machine << ", " << name_of(function) << " of "
                                                         << call.block_bytes << ": " << route.algorithm;
                 }
             }

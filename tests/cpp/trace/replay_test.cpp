@@ -229,24 +229,24 @@ TEST(CriticalPath, is_that_which_determined_the_end) {
     EXPECT_EQ(found.stretches[1].end_ns, 75'000);
 }
 
-struct Costly {
+struct CostlyCall {
     std::string function;
     bool in_call;
     int process;
     double short_us, long_us;
-    bool operator==(const Costly&) const = default;
+    bool operator==(const CostlyCall&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const Costly& one) {
+std::ostream& operator<<(std::ostream& out, const CostlyCall& one) {
     return out << one.function << (one.in_call ? " itself" : ", before it") << " of " << one.process << ": "
                << one.short_us << " and " << one.long_us;
 }
 
 /// Delays of any cost; checks that costs are conserved.
-std::vector<Costly> delays_of(Job& job) {
+std::vector<CostlyCall> delays_of(Job& job) {
     WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const Delays delays = delay_costs(job.trace(), awaited);
-    std::vector<Costly> out;
+    std::vector<CostlyCall> out;
     double sum = delays.unexplained_s;
     for (const Delay& row : delays.rows) {
         sum += row.short_term_s + row.long_term_s;
@@ -263,7 +263,7 @@ TEST(DelayCosts, are_those_of_the_rank_that_computes_longer) {
     job.collective(1, "MPI_Barrier", 1, 10, 52);
     job.collective(2, "MPI_Barrier", 1, 50, 52);
     job.end({60, 60, 60});
-    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_Barrier", false, 2, 80, 0}));
+    EXPECT_THAT(delays_of(job), ElementsAre(CostlyCall{"MPI_Barrier", false, 2, 80, 0}));
 }
 
 TEST(DelayCosts, of_waiting_that_made_others_wait_go_to_the_root) {
@@ -292,7 +292,7 @@ TEST(DelayCosts, are_of_what_took_longer_than_the_waiter_since_both_met_last) {
     job.collective(0, "MPI_Allreduce", 2, 36, 68);
     job.collective(1, "MPI_Allreduce", 2, 66, 68);
     job.end({70, 70});
-    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_File_open", true, 1, 30, 0}));
+    EXPECT_THAT(delays_of(job), ElementsAre(CostlyCall{"MPI_File_open", true, 1, 30, 0}));
 }
 
 TEST(DelayCosts, tell_what_the_job_would_take_without_a_delay) {
