@@ -165,16 +165,18 @@ void register_causes(nb::module_& m) {
                 "not asked for, or none was served.")
         .def_ro("served", &Causes::served, "As `bound`, but collectives that palmette served take what was measured.")
         .def_prop_ro(
-            "on_path", [](const Causes& self) { return self.path.rows; }, "By function, path and process.")
+            "on_path", [](const Causes& self) { return self.path.rows; },
+            "Time on the critical path, by function, path and process.")
         .def_prop_ro(
-            "stretches", [](const Causes& self) { return self.path.stretches; }, "In order of time.")
+            "stretches", [](const Causes& self) { return self.path.stretches; },
+            "Stretches of the critical path in order of time.")
         .def_prop_ro(
             "delays", [](const Causes& self) { return self.delays.rows; }, "The costliest first.")
         .def_prop_ro(
             "waiting_s", [](const Causes& self) { return self.delays.waiting_s; }, "Waiting of all ranks together.")
         .def_prop_ro(
             "unexplained_s", [](const Causes& self) { return self.delays.unexplained_s; },
-            "For which no delay is found.")
+            "Waiting for which no delay is found.")
         .def_prop_ro(
             "late", [](const Causes& self) { return self.delays.works; },
             "What late ranks did, by samples; none where there are none.")

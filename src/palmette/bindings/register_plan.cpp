@@ -111,7 +111,7 @@ void register_count(nb::module_& m) {
         .def_ro("level", &LevelCount::level)
         .def_ro("messages", &LevelCount::messages)
         .def_ro("bytes", &LevelCount::bytes)
-        .def_ro("links", &LevelCount::links, "By group, in topology order.");
+        .def_ro("links", &LevelCount::links, "Links by group, in topology order.");
     nb::class_<PlanCount>(m, "PlanCount", "Messages and bytes that a plan puts on every link.")
         .def_ro("messages", &PlanCount::messages)
         .def_ro("bytes", &PlanCount::bytes)

@@ -43,7 +43,7 @@ void register_trace(nb::module_& m) {
     using trace::SendInfo;
     using trace::SyncInfo;
 
-    nb::enum_<trace::State>(m, "RecordState", "Where a recorded process stands.")
+    nb::enum_<trace::State>(m, "RecordState", "State of a recorded process.")
         .value("begun", trace::State::begun, "Before MPI_Init, or in it.")
         .value("running", trace::State::running)
         .value("finalizing", trace::State::finalizing)
@@ -110,11 +110,11 @@ void register_trace(nb::module_& m) {
         .def_ro("function", &PlanInfo::function)
         .def_ro("algorithm", &PlanInfo::algorithm)
         .def_ro("communicator", &PlanInfo::communicator)
-        .def_ro("root", &PlanInfo::root, "In the communicator; -1: none.")
+        .def_ro("root", &PlanInfo::root, "Rank of the root in the communicator; -1: none.")
         .def_ro("block_bytes", &PlanInfo::block_bytes, "-1: sizes differ between calls.")
         .def_ro("bound_s", &PlanInfo::bound_s, "The physical limit of a call; -1: this rank doesn't know it.")
         .def_ro("calls", &PlanInfo::calls)
-        .def_ro("seconds", &PlanInfo::seconds, "In these calls.")
+        .def_ro("seconds", &PlanInfo::seconds, "Seconds in calls by the plan.")
         .def_ro("sends", &PlanInfo::sends, "What this rank has sent in all calls that have ended.");
 
     nb::class_<trace::Function>(m, "MpiFunction",
@@ -242,7 +242,7 @@ void register_trace(nb::module_& m) {
                 "The address is the interrupted one; else it is returned to, behind the call.")
         .def_ro("function", &ContextInfo::function, "Qualified name of a Python function.")
         .def_ro("line", &ContextInfo::line, "Line of Python code; 0: unknown.")
-        .def_ro("samples", &ContextInfo::samples, "Whose innermost frame this is.")
+        .def_ro("samples", &ContextInfo::samples, "Samples whose innermost frame this is.")
         .def_ro("cpu_s", &ContextInfo::cpu_s, "Processor time of the threads since their previous samples.");
 
     nb::class_<SampledThreadInfo>(m, "SampledThread", "A thread that samples are taken of.")
@@ -263,10 +263,10 @@ void register_trace(nb::module_& m) {
                 "Samples that samples_of hasn't any more; contexts still count them.")
         .def_ro("lost", &SamplingInfo::lost, "Not taken.")
         .def_ro("incomplete", &SamplingInfo::incomplete, "Samples whose stack walk didn't reach the thread's start.")
-        .def_ro("cut", &SamplingInfo::cut, "Deeper than what is kept.")
-        .def_ro("shortened", &SamplingInfo::shortened, "Whose inner frames found no place.")
+        .def_ro("cut", &SamplingInfo::cut, "Samples of stacks deeper than what is kept.")
+        .def_ro("shortened", &SamplingInfo::shortened, "Samples whose inner frames found no place.")
         .def_ro("unmerged", &SamplingInfo::unmerged,
-                "Whose Python frames weren't certain, so that the interpreter's own remain.")
+                "Samples whose Python frames weren't certain, so that the interpreter's own remain.")
         .def_ro("seconds", &SamplingInfo::seconds, "Time for taking samples, without the signals' own.")
         .def_ro("signal_s", &SamplingInfo::signal_s, "Cost of a signal that does nothing, as measured at the start.")
         .def_ro("python", &SamplingInfo::python, "Version of the interpreter as sys.hexversion; 0: there was none.")
@@ -315,7 +315,7 @@ void register_trace(nb::module_& m) {
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")
         .def_ro("sampling", &ProcessInfo::sampling)
-        .def_ro("snapshots", &ProcessInfo::snapshots, "By time.")
+        .def_ro("snapshots", &ProcessInfo::snapshots, "Snapshots by time.")
         .def_ro("adapters", &ProcessInfo::adapters, "The node's adapters, if this process reads their counters.")
         .def_ro("regions", &ProcessInfo::regions, "[0] is outside of all.")
         .def_ro("missed_regions", &ProcessInfo::missed_regions,

@@ -130,7 +130,8 @@ void register_view(nb::module_& m) {
         .def_ro("ranks", &UnservedGroup::ranks,
                 "Ranks of MPI_COMM_WORLD, by rank in the communicator; empty: not all are recorded.")
         .def_prop_ro(
-            "root", [](const UnservedGroup& self) { return self.collectives.root; }, "In the communicator; -1: none.")
+            "root", [](const UnservedGroup& self) { return self.collectives.root; },
+            "Rank of the root in the communicator; -1: none.")
         .def_prop_ro(
             "bytes", [](const UnservedGroup& self) { return self.collectives.bytes; },
             "Bytes of the root's call, or rank 0's.")
@@ -143,7 +144,7 @@ void register_view(nb::module_& m) {
         .def_prop_ro("begin_ns", [](const TraceView& self) { return self.overview.begin_ns; })
         .def_prop_ro("end_ns", [](const TraceView& self) { return self.overview.end_ns; })
         .def_prop_ro(
-            "row_of", [](const TraceView& self) { return self.overview.row_of; }, "By process.")
+            "row_of", [](const TraceView& self) { return self.overview.row_of; }, "Row of each process.")
         .def_prop_ro(
             "in_row", [](const TraceView& self) { return self.overview.in_row; }, "Processes, by row.")
         .def_prop_ro("rows", [](const TraceView& self) { return self.overview.rows; })
@@ -212,7 +213,7 @@ void register_waits(nb::module_& m) {
         .def_ro("calls", &Split::calls)
         .def_ro("bytes", &Split::bytes)
         .def_ro("seconds", &Split::seconds)
-        .def_ro("waiting_s", &Split::waiting_s, "For a rank that came late.")
+        .def_ro("waiting_s", &Split::waiting_s, "Seconds of waiting for a rank that came late.")
         .def_ro("bound_s", &Split::bound_s, "Physical limit of the time without waiting, where it is known.")
         .def_ro("excess_s", &Split::excess_s, "Time without waiting beyond bound_s, until the first rank had finished.")
         .def_ro("completion_s", &Split::completion_s, "After the first rank had finished.");

@@ -45,7 +45,7 @@ struct NodeMemory {
 struct RouteContext {
     const Table& table;
     const Job& job;
-    const Job& in_rank_order;  ///< the same ranks in their own order, without topology and costs
+    const Job& in_rank_order;  ///< `job` in the order of ranks, without topology and costs
     bool scattered = false;    ///< is_scattered(job)
     const ForcedChoice* forced = nullptr;
     bool reproducible = false;   ///< reductions give the same bits for any placement

@@ -85,7 +85,7 @@ struct Gathering {
     Moment last, root;
     Price price;
     std::vector<PartOfScan> parts;  ///< parts of a scan, by rank
-    std::size_t joined = 0;         ///< the first so many are known, each joined with those before it
+    std::size_t joined = 0;         ///< number of leading parts that are known, each joined with those before it
     std::int32_t first_waiter = nobody;
 };
 

@@ -49,9 +49,9 @@ class Peers {
 
     // One operation after the other; `bytes` is at most most_kept_bytes.
 
-    /// False: it is for the hosts.
+    /// Begins the next operation. False: the operation is for the hosts.
     bool contribute();
-    /// Where the service writes the result, `bytes` long.
+    /// Buffer in which the service writes the result, `bytes` long.
     char* result(std::size_t bytes) {
         result_.resize(bytes);
         return result_.data();

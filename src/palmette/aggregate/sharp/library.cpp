@@ -23,7 +23,7 @@ constexpr const char* symbol_version = "SHARP_COLL_5";
 /// Libraries with these have the structures of api.hpp; those of 2.x lack at least one.
 constexpr std::array guards{"sharp_coll_do_allgather_nb", "sharp_coll_caps_query"};
 
-/// By the library's own version of the symbol, where it has versions.
+/// Looks a symbol up, by the library's own version where it has versions.
 void* symbol(void* handle, const char* name) {
     if (void* versioned = dlvsym(handle, name, symbol_version)) return versioned;
     return dlsym(handle, name);

@@ -182,7 +182,7 @@ class GroupedMaker {
     }
 
     /// A sibling's prefix before this rank: received from the last rank there, or from ranks of the own group that need
-    /// the same.
+    /// the prefix, too.
     HeldBlocks take(const Ranks& own, const Ranks& theirs, std::int32_t tag, std::int32_t tag_on) {
         const std::int32_t last = *(std::lower_bound(theirs.begin(), theirs.end(), self_) - 1);
         const auto run = std::upper_bound(own.begin(), own.end(), last);
