@@ -110,7 +110,7 @@ void register_causes(nb::module_& m) {
     nb::class_<Replay>(m, "TraceReplay", "A recorded job, run again with other costs of communication.")
         .def_ro("time_s", &Replay::time_s, "From the first end of MPI_Init to the last begin of MPI_Finalize.")
         .def_ro("measured_s", &Replay::measured_s, "Seconds between the same two points of the recorded run.")
-        .def_ro("ends_s", &Replay::ends_s, "By process, from the same beginning.")
+        .def_ro("ends_s", &Replay::ends_s, "End of each process, from the beginning of time_s.")
         .def_ro("without_counterpart", &Replay::without_counterpart,
                 "Messages and collectives of which another rank's call isn't recorded.")
         .def_ro("forced", &Replay::forced, "Calls that would have waited for ever.")
@@ -141,7 +141,7 @@ void register_causes(nb::module_& m) {
         .def_ro("path", &Chain::path)
         .def_ro("instances", &Chain::instances)
         .def_ro("waits", &Chain::waits, "Calls that waited in them.")
-        .def_ro("waiting_s", &Chain::waiting_s, "With collectives that waited for a chain's end.")
+        .def_ro("waiting_s", &Chain::waiting_s, "Seconds of waiting, with collectives that waited for a chain's end.")
         .def_ro("in_between_s", &Chain::in_between_s, "From the message that was waited for to the next one.")
         .def_ro("processes", &Chain::processes, "Indices into ranks: of the longest one, in order.");
     nb::class_<MessageRuns>(m, "MessageRuns", "Small messages in a row from one place to the same rank each, by place.")
@@ -157,9 +157,9 @@ void register_causes(nb::module_& m) {
         .def_ro("receiver", &MessageRuns::to);
     nb::class_<Causes>(m, "TraceCauses", "Why a job took as long.")
         .def_ro("measured", &Causes::measured,
-                "With measured costs: the recorded time, where no dependency is missing.")
-        .def_ro("ideal", &Causes::ideal, "With communication that takes no time.")
-        .def_ro("bound", &Causes::bound, "With collectives that take what physics needs.")
+                "Replay with measured costs: the recorded time, where no dependency is missing.")
+        .def_ro("ideal", &Causes::ideal, "Replay with communication that takes no time.")
+        .def_ro("bound", &Causes::bound, "Replay with collectives that take what physics needs.")
         .def_ro("planned", &Causes::planned,
                 "As `bound`, but collectives that palmette served take what the model predicts for their plans. None: "
                 "not asked for, or none was served.")

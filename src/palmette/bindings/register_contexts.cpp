@@ -24,7 +24,7 @@ void register_contexts(nb::module_& m) {
     nb::class_<SampledFrame>(m, "SampledFrame", "A frame that samples have met, whoever called it.")
         .def_ro("kind", &SampledFrame::kind)
         .def_ro("module", &SampledFrame::module, "Path of the executable or library; of Python the file.")
-        .def_ro("build_id", &SampledFrame::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("build_id", &SampledFrame::build_id, "Build id in hexadecimal; empty: none.")
         .def_ro("offset", &SampledFrame::offset, "Native: the address, as the module's program headers number it.")
         .def_ro("is_innermost", &SampledFrame::is_innermost,
                 "The address is the interrupted one; else it is returned to, behind the call.")
@@ -38,13 +38,14 @@ void register_contexts(nb::module_& m) {
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.parent; });
             },
-            nb::rv_policy::move, "By context its caller's, less than its own; context 0 is outside of all frames.")
+            nb::rv_policy::move,
+            "Caller's context of each context, less than its own index; context 0 is outside of all frames.")
         .def_prop_ro(
             "frame",
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.frame; });
             },
-            nb::rv_policy::move, "By context, index into frames; of context 0 it means nothing.")
+            nb::rv_policy::move, "Index into frames of each context; meaningless for context 0.")
         .def_prop_ro(
             "sum_context",
             [](const JobContexts& self) {

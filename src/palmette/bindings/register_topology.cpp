@@ -187,7 +187,7 @@ void register_aggregator(nb::module_& m) {
         .def_ro("up_bytes_per_s", &JobAggregator::up_bytes_per_s,
                 "Capacity of its link to the switch, each direction; 0: no limit.")
         .def_ro("most_children", &JobAggregator::most_children, "Contributions to one result; 0: no limit.")
-        .def_ro("memory_bytes", &JobAggregator::memory_bytes, "For contributions that wait; 0: no limit.")
+        .def_ro("memory_bytes", &JobAggregator::memory_bytes, "Memory for contributions that wait; 0: no limit.")
         .def_ro("address", &JobAggregator::address, "HOST:PORT where its daemon listens; empty: none is known.")
         .def_ro("level", &JobAggregator::level,
                 "Index into Job.levels: it is at the switch of a group of this level; -1: above all groups.")

@@ -54,11 +54,11 @@ void register_trace(nb::module_& m) {
         .def_ro("id", &CommunicatorInfo::id)
         .def_ro("rank", &CommunicatorInfo::rank, "Rank of this process in the communicator.")
         .def_ro("size", &CommunicatorInfo::size)
-        .def_ro("collectives", &CommunicatorInfo::collectives, "Begun on it by this process.");
+        .def_ro("collectives", &CommunicatorInfo::collectives, "Collectives begun on it by this process.");
 
     nb::class_<FrameInfo>(m, "RecordedFrame", "A return address.")
         .def_ro("module", &FrameInfo::module, "Path of the executable or library; empty: unknown.")
-        .def_ro("build_id", &FrameInfo::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("build_id", &FrameInfo::build_id, "Build id in hexadecimal; empty: none.")
         .def_ro("offset", &FrameInfo::offset, "As the module's program headers number it.");
 
     nb::class_<AggregateInfo>(m, "RecordedSum", "All calls of one function, call path, communicator and size class.")
@@ -216,16 +216,17 @@ void register_trace(nb::module_& m) {
         .def_ro("kind", &RegionInfo::kind)
         .def_ro("name", &RegionInfo::name, "Name of a named region; empty for a function.")
         .def_ro("module", &RegionInfo::module, "Path of a function's executable or library.")
-        .def_ro("build_id", &RegionInfo::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("build_id", &RegionInfo::build_id, "Build id in hexadecimal; empty: none.")
         .def_ro("offset", &RegionInfo::offset, "A function's address, as the module's program headers number it.")
-        .def_ro("calls", &RegionInfo::calls, "Begun.")
-        .def_ro("inner", &RegionInfo::inner, "Begun in it, too deep or too many for a place of their own.")
-        .def_ro("seconds", &RegionInfo::seconds, "With all inside; of what hasn't ended, as far as its process got.")
+        .def_ro("calls", &RegionInfo::calls, "Calls begun.")
+        .def_ro("inner", &RegionInfo::inner, "Calls begun in it, too deep or too many for a node of their own.")
+        .def_ro("seconds", &RegionInfo::seconds,
+                "Time in the region with all inside; of an open one as far as its process got.")
         .def_ro("longest_s", &RegionInfo::longest_s, "Longest call that has ended.")
         .def_ro("unclosed", &RegionInfo::unclosed, "Calls that ended with an outer region, or with their thread.")
         .def_ro("open", &RegionInfo::open, "Threads in which it hasn't ended.");
 
-    nb::enum_<trace::SampledBy>(m, "SampledBy", "By what threads are interrupted for samples.")
+    nb::enum_<trace::SampledBy>(m, "SampledBy", "Mechanism that interrupts threads for samples.")
         .value("nothing", trace::SampledBy::nothing, "No samples are taken.")
         .value("thread_cpu_timer", trace::SampledBy::thread_cpu_timer,
                "POSIX timers on each thread's CPU clock, which tick only while it runs.")
@@ -236,7 +237,7 @@ void register_trace(nb::module_& m) {
         .def_ro("parent", &ContextInfo::parent, "The caller's index, less than its own; 0: a thread's start.")
         .def_ro("kind", &ContextInfo::kind)
         .def_ro("module", &ContextInfo::module, "Path of the executable or library; of Python the file.")
-        .def_ro("build_id", &ContextInfo::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("build_id", &ContextInfo::build_id, "Build id in hexadecimal; empty: none.")
         .def_ro("offset", &ContextInfo::offset, "Native: the address, as the module's program headers number it.")
         .def_ro("is_innermost", &ContextInfo::is_innermost,
                 "The address is the interrupted one; else it is returned to, behind the call.")
@@ -258,10 +259,10 @@ void register_trace(nb::module_& m) {
         .def_ro("signal", &SamplingInfo::signal, "Number of the signal that interrupts threads.")
         .def_ro("period_s", &SamplingInfo::period_s,
                 "CPU time between two samples of a thread, as requested last.")
-        .def_ro("samples", &SamplingInfo::samples, "Taken.")
+        .def_ro("samples", &SamplingInfo::samples, "Samples taken.")
         .def_ro("dropped", &SamplingInfo::dropped,
                 "Samples that samples_of hasn't any more; contexts still count them.")
-        .def_ro("lost", &SamplingInfo::lost, "Not taken.")
+        .def_ro("lost", &SamplingInfo::lost, "Samples that could not be taken.")
         .def_ro("incomplete", &SamplingInfo::incomplete, "Samples whose stack walk didn't reach the thread's start.")
         .def_ro("cut", &SamplingInfo::cut, "Samples of stacks deeper than what is kept.")
         .def_ro("shortened", &SamplingInfo::shortened, "Samples whose inner frames found no place.")
@@ -275,7 +276,7 @@ void register_trace(nb::module_& m) {
 
     nb::class_<ProcessInfo>(m, "RecordedProcess", "One process of a job.")
         .def_ro("pid", &ProcessInfo::pid)
-        .def_ro("rank", &ProcessInfo::rank, "In MPI_COMM_WORLD; -1: not known yet.")
+        .def_ro("rank", &ProcessInfo::rank, "Rank in MPI_COMM_WORLD; -1: not known yet.")
         .def_ro("size", &ProcessInfo::size)
         .def_ro("state", &ProcessInfo::state)
         .def_ro("executable", &ProcessInfo::executable)
@@ -286,7 +287,7 @@ void register_trace(nb::module_& m) {
         .def_ro("counter_distrusted", &ProcessInfo::counter_distrusted,
                 "The kernel found during the run that the processor's time-stamp counter goes wrong.")
         .def_ro("life", &ProcessInfo::life)
-        .def_ro("pid_namespace", &ProcessInfo::pid_namespace, "In which pid counts: its inode; 0: not known.")
+        .def_ro("pid_namespace", &ProcessInfo::pid_namespace, "Inode of the PID namespace of `pid`; 0: not known.")
         .def_ro("nested", &ProcessInfo::nested, "Calls of the program's inside of others, which aren't recorded.")
         .def_ro("left", &ProcessInfo::left, "Calls that a jump left, recorded as if they had taken no time.")
         .def_ro("last_real_ns", &ProcessInfo::last_real_ns)
@@ -305,7 +306,8 @@ void register_trace(nb::module_& m) {
         .def_ro("unplanned", &ProcessInfo::unplanned, "Served calls whose plan isn't known.")
         .def_ro("call_cost_s", &ProcessInfo::call_cost_s, "Cost of recording a call, as measured at the start.")
         .def_ro("clock_cost_s", &ProcessInfo::clock_cost_s, "Share of call_cost_s for reading the clock.")
-        .def_ro("synced", &ProcessInfo::synced, "In MPI_Init and MPI_Finalize, as far as that was possible.")
+        .def_ro("synced", &ProcessInfo::synced,
+                "Clock comparisons in MPI_Init and MPI_Finalize, as far as that was possible.")
         .def_ro("outstanding", &ProcessInfo::outstanding)
         .def_ro("plans", &ProcessInfo::plans, "[0] is unused.")
         .def_ro("peers", &ProcessInfo::peers, "The peers that something was sent to.")
