@@ -55,7 +55,7 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Of this process, in kB.
+/// Pinned memory of this process, in kB.
 long pinned() {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
@@ -203,7 +203,7 @@ class Transfers {
         }
     }
     void send(std::uintptr_t handle, const char* memory) {
-        const IoUringRegistrar::Sent sent = registrar_.send(socket_.get(), handle, memory, bytes_);
+        const IoUringRegistrar::SendResult sent = registrar_.send(socket_.get(), handle, memory, bytes_);
         if (sent.error) fail(std::string("sending from registered memory: ") + std::strerror(sent.error));
         if (sent.copied) copied_ = *sent.copied;
         answered();
@@ -239,7 +239,7 @@ void transfer(int rounds, const std::vector<std::size_t>& sizes) {
     while (wait(nullptr) > 0) continue;
 }
 
-struct Numbered : palmette::aggregate::Registrar {
+struct NumberingRegistrar : palmette::aggregate::Registrar {
     std::uintptr_t register_memory(void*, std::size_t) override { return ++next; }
     void unregister_memory(std::uintptr_t) noexcept override {}
     std::uintptr_t next = 0;
@@ -249,7 +249,7 @@ void lookup(int rounds, const std::vector<std::size_t>& counts) {
     constexpr std::uint64_t base = std::uint64_t{1} << 40, apart = 1 << 20;
     constexpr int finds = 100000;
     for (const std::size_t entries : counts) {
-        Numbered registrar;
+        NumberingRegistrar registrar;
         RegistrationCache cache(registrar, {static_cast<std::int64_t>(entries), std::int64_t{1} << 50},
                                 RegistrationCache::Others::trusted);
         std::mt19937_64 random(entries);

@@ -29,7 +29,7 @@ class Writer {
         at_ += bytes.size();
         left_ -= bytes.size();
     }
-    /// With its length in front, cut at 64 KiB.
+    /// Appends a text with its length in front, cut at 64 KiB.
     void put_text(std::string_view text) noexcept {
         text = text.substr(0, 0xffff);
         put(static_cast<std::uint16_t>(text.size()));

@@ -42,7 +42,7 @@ constexpr const char* name_of(Collective collective) {
 /// What a member does with a chunk, in the header's flags.
 inline constexpr std::uint8_t gives = 1;  ///< the payload is its contribution
 inline constexpr std::uint8_t wants = 2;  ///< the result is to be sent to it
-/// In PONG: members are missing at a daemon above.
+/// Flag of PONG: members are missing at a daemon above.
 inline constexpr std::uint8_t above = 4;
 
 struct Header {
@@ -60,7 +60,7 @@ struct Header {
     std::uint64_t offset = 0;  ///< elements of the operation before this chunk
     std::uint64_t count = 0;   ///< elements of the operation
 
-    std::uint32_t bytes = 0;  ///< of payload
+    std::uint32_t bytes = 0;  ///< payload size
     std::uint32_t payload_crc = 0;
 };
 

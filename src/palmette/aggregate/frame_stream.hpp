@@ -18,7 +18,7 @@ class FrameReader {
     Progress advance(int fd) noexcept;
     const Header& header() const { return header_; }
     void accept(char* payload) noexcept { payload_ = payload; }
-    /// Where control frames go.
+    /// Buffer for control frames.
     char* control() { return control_.data(); }
     std::string_view payload() const { return {payload_, header_.bytes}; }
     /// Whether the stream stands between two frames.
@@ -31,7 +31,7 @@ class FrameReader {
     std::array<char, most_control_bytes> control_{};
     Header header_;
     char* payload_ = nullptr;
-    std::size_t have_ = 0;  ///< of header and payload together
+    std::size_t have_ = 0;  ///< bytes of header and payload received so far
 };
 
 /// Sends one frame, whose payload stays where it is until idle().

@@ -30,16 +30,16 @@ constexpr unsigned submissions = 8;
 constexpr std::size_t most_in_send = std::size_t{1} << 28;
 
 /// Memory of the kernel's, mapped.
-class Mapped {
+class KernelMapping {
   public:
-    Mapped(int ring, std::size_t bytes, std::int64_t what) : bytes_(bytes) {
+    KernelMapping(int ring, std::size_t bytes, std::int64_t what) : bytes_(bytes) {
         memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, what);
     }
-    ~Mapped() {
+    ~KernelMapping() {
         if (*this) munmap(memory_, bytes_);
     }
-    Mapped(const Mapped&) = delete;
-    Mapped& operator=(const Mapped&) = delete;
+    KernelMapping(const KernelMapping&) = delete;
+    KernelMapping& operator=(const KernelMapping&) = delete;
     explicit operator bool() const { return memory_ != MAP_FAILED; }
     template <class T>
     T* at(std::size_t offset) const {
@@ -112,7 +112,7 @@ struct IoUringRegistrar::Ring {
 
     Fd fd;
     io_uring_params made;
-    Mapped queues, entries;
+    KernelMapping queues, entries;
 };
 
 std::unique_ptr<IoUringRegistrar> IoUringRegistrar::open(unsigned buffers, std::string& why) {
@@ -155,9 +155,9 @@ void IoUringRegistrar::unregister_memory(std::uintptr_t handle) noexcept {
     if (ring_->update(slot, nullptr, 0) == 0) free_.push_back(slot);
 }
 
-IoUringRegistrar::Sent IoUringRegistrar::send(int socket, std::uintptr_t handle, const void* memory,
+IoUringRegistrar::SendResult IoUringRegistrar::send(int socket, std::uintptr_t handle, const void* memory,
                                               std::size_t bytes) {
-    Sent out;
+    SendResult out;
     for (std::size_t done = 0; done < bytes;) {
         io_uring_sqe wanted{};
         wanted.opcode = IORING_OP_SEND_ZC;
@@ -193,7 +193,9 @@ std::unique_ptr<IoUringRegistrar> IoUringRegistrar::open(unsigned, std::string& 
 }
 std::uintptr_t IoUringRegistrar::register_memory(void*, std::size_t) { return 0; }
 void IoUringRegistrar::unregister_memory(std::uintptr_t) noexcept {}
-IoUringRegistrar::Sent IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) { return {ENOSYS, {}}; }
+IoUringRegistrar::SendResult IoUringRegistrar::send(int, std::uintptr_t, const void*, std::size_t) {
+    return {ENOSYS, {}};
+}
 
 #endif
 

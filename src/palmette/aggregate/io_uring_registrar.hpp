@@ -26,14 +26,14 @@ class IoUringRegistrar final : public Registrar {
     bool exhausted() const override;
     void unregister_memory(std::uintptr_t handle) noexcept override;
 
-    struct Sent {
+    struct SendResult {
         int error = 0;  ///< an errno
         /// The kernel copied instead of sending from the pages, as it does to sockets of this host. Told since
         /// Linux 6.2.
         std::optional<bool> copied;
     };
     /// Sends all of it over a TCP socket from the registered pages, and waits until they are no longer needed.
-    Sent send(int socket, std::uintptr_t handle, const void* memory, std::size_t bytes);
+    SendResult send(int socket, std::uintptr_t handle, const void* memory, std::size_t bytes);
 
     /// Why the last registration was refused: an errno.
     [[nodiscard]] int refused_by() const { return refused_by_; }

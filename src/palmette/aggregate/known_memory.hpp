@@ -10,13 +10,13 @@
 
 namespace palmette::aggregate {
 
-/// Of the process. Tells caches, and may be used by several threads.
+/// The process's memory that caches may register. Tells the caches, and may be used by several threads.
 class KnownMemory {
   public:
     static KnownMemory& instance();
 
     void added(void* memory, std::size_t bytes);
-    /// Before it is unmapped. Nothing happens for memory that wasn't added.
+    /// Tells caches that memory will be unmapped. Nothing happens for memory that wasn't added.
     void removed(void* memory) noexcept;
 
     /// The cache may register all of it from now on, until `leave`.

@@ -92,9 +92,9 @@ struct Abort {
     bool read(std::string_view payload) noexcept;
 };
 
-/// That the sender holds the token's key; about all of CREATE.
+/// Proves that the sender holds the token's key; covers all of CREATE.
 Digest create_proof(const Digest& key, const Nonce& daemon, const Header& header, std::string_view payload) noexcept;
-/// That the sender of JOIN, or of READY, holds the group's secret.
+/// Proves that the sender of JOIN, or of READY, holds the group's secret.
 Digest member_proof(const Digest& secret, FrameType type, const Nonce& daemon, const Nonce& member,
                     const Header& header, std::uint16_t number) noexcept;
 /// The group's secret: both sides derive it, so that it never crosses the network of the daemons.

@@ -18,7 +18,7 @@ enum class Reason : std::uint8_t {
     version,         ///< another version of the protocol
     machine,         ///< other byte order, types or kernels: results would differ
     authentication,  ///< wrong secret, or a token that is forged or has expired
-    old_epoch,       ///< of a group that was made anew since
+    old_epoch,       ///< the frame names an epoch of a group that was made anew since
     unknown_group,
     member_taken,
     quota,        ///< more than the user may have
@@ -33,8 +33,8 @@ enum class Reason : std::uint8_t {
     left,         ///< another member left the group
     // Of switches (aggregate/sharp), one for each code of libsharp_coll that says what to do about it.
     no_library,     ///< libsharp_coll isn't where it is looked for
-    other_library,  ///< it has another binary interface
-    wrong_sum,      ///< its first sum is wrong
+    other_library,  ///< libsharp_coll has another binary interface
+    wrong_sum,      ///< the first sum through the switches is wrong
     library,        ///< an error of its own without a reason here
     group_alloc,    ///< no group in the switches
     tree_connect,   ///< no connection to a tree of switches
@@ -49,7 +49,7 @@ enum class Reason : std::uint8_t {
 };
 inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::registration) + 1;
 
-/// As it stands in metrics and JSON.
+/// The reason's name in metrics and JSON.
 constexpr std::string_view name_of(Reason reason) {
     constexpr std::array<std::string_view, reason_count> names{
         "none",          "connect",     "closed",      "silent",         "stalled",      "damaged",

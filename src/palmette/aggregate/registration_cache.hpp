@@ -33,7 +33,7 @@ class Registrar {
 class RegistrationCache final : private base::RangeHolder {
   public:
     using Bounds = base::RangeCache::Bounds;
-    using Registration = base::RangeCache::Range;  ///< its `handle` is the registrar's
+    using Registration = base::RangeCache::Range;  ///< a range whose `handle` is the registrar's
     struct Counts : base::RangeCache::Counts {
         std::int64_t foreign = 0;  ///< refused without asking the registrar: memory that nobody has allowed
     };
@@ -51,7 +51,7 @@ class RegistrationCache final : private base::RangeHolder {
 
     /// The owner of [memory, memory + bytes) will withdraw it before it is unmapped.
     void allow(const void* memory, std::size_t bytes);
-    /// It is going to be unmapped: no registration of it is found any more, and those in use end when released.
+    /// This memory is going to be unmapped: no registration of it is found any more; those in use end when released.
     void withdraw(const void* memory, std::size_t bytes) noexcept;
 
     /// What a new registration contains: the memory asked for, or all around it that was allowed, as far as the bound

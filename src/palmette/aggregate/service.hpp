@@ -30,7 +30,7 @@ struct Operation {
                             std::uint64_t count, std::uint16_t root, bool is_root);
     static Operation bcast(kernels::Element element, void* buffer, std::uint64_t count, std::uint16_t root,
                            bool is_root);
-    /// Of `count` elements altogether; `output` receives `wanted` from `first` on.
+    /// A reduce-scatter of `count` elements altogether; `output` receives `wanted` elements from `first` on.
     static Operation reduce_scatter(kernels::Operator op, kernels::Element element, const void* input, void* output,
                                     std::uint64_t count, std::uint64_t first, std::uint64_t wanted);
 };

@@ -21,11 +21,11 @@
 namespace palmette::aggregate {
 namespace {
 
-using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 std::string error_text(int number) { return std::system_category().message(number); }
 
-Found resolve(const Address& address, int flags, int& error) {
+AddressList resolve(const Address& address, int flags, int& error) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags | AI_NUMERICSERV;
@@ -48,7 +48,7 @@ void Fd::reset() noexcept {
 
 Address numeric(const Address& address) {
     int error = 0;
-    const Found found = resolve(address, 0, error);
+    const AddressList found = resolve(address, 0, error);
     std::array<char, NI_MAXHOST> host{};
     if (found)
         error = getnameinfo(found->ai_addr, found->ai_addrlen, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
@@ -58,7 +58,7 @@ Address numeric(const Address& address) {
 
 Fd listen_on(const Address& address) {
     int error = 0;
-    const Found found = resolve(address, AI_PASSIVE, error);
+    const AddressList found = resolve(address, AI_PASSIVE, error);
     if (!found) base::fail("can't listen on ", address.text(), ": ", gai_strerror(error), "; name another address");
     Fd fd = stream_socket(found->ai_family);
     set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -93,7 +93,7 @@ std::uint16_t port_of(int fd) noexcept {
 
 Fd begin_connect(const Address& address, Detail& detail) noexcept {
     int error = 0;
-    const Found found = resolve(address, 0, error);
+    const AddressList found = resolve(address, 0, error);
     if (!found) {
         detail.set("%s: %s", address.host.c_str(), gai_strerror(error));
         return {};

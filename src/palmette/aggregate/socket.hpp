@@ -35,11 +35,11 @@ class Fd {
 
 using base::Address;
 
-/// With the host as a number, so that no later use waits for a name server. Throws base::Error.
+/// The address with the host as a number, so that no later use waits for a name server. Throws base::Error.
 Address numeric(const Address& address);
 /// Throws base::Error that names the address.
 Fd listen_on(const Address& address);
-/// On a path with mode 0660; a socket that nobody listens on is replaced. Throws base::Error.
+/// Listens on a path with mode 0660; a socket that nobody listens on is replaced. Throws base::Error.
 Fd listen_on_path(const std::string& path);
 std::uint16_t port_of(int fd) noexcept;
 
@@ -52,8 +52,8 @@ int connect_status(int fd) noexcept;
 
 /// Sends small frames at once, and finds idle connections to hosts that are down or cut off within some `timeout_ms`.
 void tune_stream(int fd, int timeout_ms) noexcept;
-/// The same for connections with data under way. Only towards a peer that always reads: the kernel also ends those
-/// whose peer has had no room for so long.
+/// Ends a connection whose data under way isn't acknowledged for `timeout_ms`. Only towards a peer that always reads:
+/// the kernel also ends a connection whose peer has had no room for that long.
 void limit_sending(int fd, int timeout_ms) noexcept;
 /// Whether the peer's host has acknowledged nothing of what is under way for so long. A peer that just doesn't read
 /// has.

@@ -13,7 +13,7 @@ class ByteBuffer {
     char* data() { return bytes_.get(); }
     const char* data() const { return bytes_.get(); }
     std::size_t size() const { return size_; }
-    /// At least `size` bytes from now on. Growing discards the contents.
+    /// Makes room for at least `size` bytes. Growing discards the contents.
     void grow(std::size_t size) {
         if (size <= size_) return;
         size_ = 0;

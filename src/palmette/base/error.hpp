@@ -9,8 +9,8 @@
 
 namespace palmette::base {
 
-/// Wrong input from a user or a file. The text names the place (file, line, rank, argument) and the way out.
-/// It never crosses an MPI_* boundary: the runtime turns it into a counted fallback.
+/// Wrong input from a user or a file. The text names the place (file, line, rank, argument) and the way out. Never
+/// crosses an MPI_* boundary: the runtime turns an Error into a counted fallback.
 class Error : public std::runtime_error {
   public:
     /// What it names of the input may be anything.

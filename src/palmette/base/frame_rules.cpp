@@ -17,7 +17,7 @@ constexpr std::uint64_t fp_number = 6, sp_number = 7, bx_number = 3;
 #endif
 
 /// Where a register of the caller's is.
-struct Saved {
+struct SavedRegister {
     enum class How : std::uint8_t { same, undefined, at, other } how = How::same;
     FrameRule::From from = FrameRule::From::cfa;
     std::int64_t offset = 0;
@@ -27,7 +27,7 @@ struct State {
     bool cfa_known = false, cfa_is_there = false;
     std::uint64_t cfa_register = 0;
     std::int64_t cfa_offset = 0;
-    Saved fp, ra, bx;
+    SavedRegister fp, ra, bx;
 };
 
 /// The value of an expression: a register and an offset, or no register; and whether the value lies there.
@@ -169,15 +169,15 @@ class Machine {
             case 0x06:
                 return restore(code.uleb());
             case 0x07:
-                return set(code.uleb(), {Saved::How::undefined, {}, 0});
+                return set(code.uleb(), {SavedRegister::How::undefined, {}, 0});
             case 0x08:
-                return set(code.uleb(), {Saved::How::same, {}, 0});
+                return set(code.uleb(), {SavedRegister::How::same, {}, 0});
             case 0x09:
             case 0x14:
             case 0x15: {  // in a register, or a value that isn't stored
                 const std::uint64_t number = code.uleb();
                 code.uleb();
-                return set(number, {Saved::How::other, {}, 0});
+                return set(number, {SavedRegister::How::other, {}, 0});
             }
             case 0x0A:
                 if (remembered_count_ == remembered_.size()) return false;
@@ -236,12 +236,12 @@ class Machine {
         const std::uint64_t bytes = code.uleb();
         Cursor block(code.at(), code.at());
         if (!take_block(code, bytes, block)) return false;
-        Saved saved{Saved::How::other, {}, 0};
+        SavedRegister saved{SavedRegister::How::other, {}, 0};
         std::uint64_t base = 0;
         bool is_there = false;
         if (!is_value && Expression(block, wanted_).run(base, saved.offset, is_there) && !is_there &&
             (base == sp_number || base == fp_number)) {
-            saved.how = Saved::How::at;
+            saved.how = SavedRegister::How::at;
             saved.from = base == sp_number ? FrameRule::From::sp : FrameRule::From::fp;
         }
         return set(number, saved);
@@ -259,9 +259,9 @@ class Machine {
     }
     std::int64_t factored(std::int64_t offset) const { return offset * common_.data_factor; }
     bool save(std::uint64_t number, std::int64_t offset) {
-        return set(number, {Saved::How::at, FrameRule::From::cfa, offset});
+        return set(number, {SavedRegister::How::at, FrameRule::From::cfa, offset});
     }
-    bool set(std::uint64_t number, Saved saved) {
+    bool set(std::uint64_t number, SavedRegister saved) {
         if (number == fp_number) state_.fp = saved;
         if (number == bx_number) state_.bx = saved;
         if (number == common_.return_register) state_.ra = saved;
@@ -287,14 +287,14 @@ bool fits(std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_M
 
 FrameRule rule_of(const State& state, bool is_signal) {
     FrameRule out;
-    if (state.ra.how == Saved::How::undefined) {
+    if (state.ra.how == SavedRegister::How::undefined) {
         out.kind = FrameRule::Kind::outermost;
         return out;
     }
     const bool from_sp = state.cfa_register == sp_number;
     const bool from_bx = state.cfa_register == bx_number;
     if (!state.cfa_known || (!from_sp && !from_bx && state.cfa_register != fp_number)) return out;
-    if (state.ra.how != Saved::How::at || state.fp.how == Saved::How::other) return out;
+    if (state.ra.how != SavedRegister::How::at || state.fp.how == SavedRegister::How::other) return out;
     if (!fits(state.cfa_offset) || !fits(state.ra.offset) || !fits(state.fp.offset)) return out;
     out.kind = FrameRule::Kind::caller;
     out.is_signal = is_signal;
@@ -303,14 +303,14 @@ FrameRule rule_of(const State& state, bool is_signal) {
     out.cfa = static_cast<std::int32_t>(state.cfa_offset);
     out.ra_from = state.ra.from;
     out.ra = static_cast<std::int32_t>(state.ra.offset);
-    if (state.fp.how == Saved::How::at) {
+    if (state.fp.how == SavedRegister::How::at) {
         out.fp_from = state.fp.from;
         out.fp = static_cast<std::int32_t>(state.fp.offset);
     }
-    if (state.bx.how == Saved::How::at && fits(state.bx.offset)) {
+    if (state.bx.how == SavedRegister::How::at && fits(state.bx.offset)) {
         out.bx_from = state.bx.from;
         out.bx = static_cast<std::int32_t>(state.bx.offset);
-    } else if (state.bx.how != Saved::How::same) {
+    } else if (state.bx.how != SavedRegister::How::same) {
         out.bx_from = FrameRule::From::unknown;
     }
     return out;
@@ -350,13 +350,13 @@ std::uint64_t unloaded_modules() {
 }
 
 std::string module_path_of(std::uintptr_t address) {
-    struct Wanted {
+    struct ModuleQuery {
         std::uintptr_t address;
         std::string path;
     } wanted{address, ""};
     dl_iterate_phdr(
         [](dl_phdr_info* module, std::size_t, void* argument) {
-            auto& out = *static_cast<Wanted*>(argument);
+            auto& out = *static_cast<ModuleQuery*>(argument);
             std::uintptr_t begin = 0;
             std::uintptr_t end = 0;
             if (!segment_of(*module, out.address, begin, end)) return 0;

@@ -12,8 +12,8 @@ namespace palmette::base {
 
 class ReadablePages;
 
-/// Of one place in the code: where its caller's registers are, by its own stack and frame pointers. The canonical frame
-/// address (CFA) is the caller's stack pointer.
+/// Where the caller's registers are at one place in the code, relative to the own stack and frame pointers. The
+/// canonical frame address (CFA) is the caller's stack pointer.
 struct FrameRule {
     /// `bx`: x86-64's rbx, by which code goes that aligns its stack itself, as the loader's resolver of lazily bound
     /// functions. `unknown`: nobody tells.
@@ -23,10 +23,10 @@ struct FrameRule {
 
     Kind kind = Kind::unknown;
     From cfa_from = From::sp;   ///< sp, fp or bx, to which `cfa` is added
-    bool cfa_is_there = false;  ///< what results isn't the CFA but where it lies
+    bool cfa_is_there = false;  ///< the result is the address of the CFA, not the CFA itself
     From fp_from = From::kept;  ///< the caller's frame pointer lies at this, plus `fp`; kept: it is the same
-    From ra_from = From::cfa;   ///< the same of the return address
-    From bx_from = From::kept;  ///< the same of the caller's rbx
+    From ra_from = From::cfa;   ///< where the return address is
+    From bx_from = From::kept;  ///< where the caller's rbx is
     bool is_signal = false;     ///< a signal came here: the caller's address is none that is returned to
     std::int32_t cfa = 0, fp = 0, ra = 0, bx = 0;
 };

@@ -17,7 +17,7 @@ template <class T>
 class NeverDestroyed {
   public:
     explicit NeverDestroyed(T value) { ::new (static_cast<void*>(room_)) T(std::move(value)); }
-    /// In place, for what can't be moved.
+    /// Constructs the value in place, for what can't be moved.
     template <class... Arguments>
     explicit NeverDestroyed(std::in_place_t, Arguments&&... arguments) {
         ::new (static_cast<void*>(room_)) T(std::forward<Arguments>(arguments)...);

@@ -2,7 +2,7 @@
 
 namespace palmette::base {
 
-void OuterCalls::look(const Standing& standing, Found& found) const {
+void OuterCalls::look(const Standing& standing, Match& found) const {
     StackWalk& walk = StackWalk::own();
     for (std::uint32_t i = 0; i < most; ++i) {
         const Standing& begun = begun_[i].standing;

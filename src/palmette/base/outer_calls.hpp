@@ -26,12 +26,12 @@ class OuterCalls {
 
     /// A call begins, of a function with that frame (__builtin_frame_address(0)). Costs a nanosecond where no other is
     /// there, else a walk. `left(slot)`: the call there has ended without returning.
-    template <class Left>
-    Place begin(const void* return_address, const void* frame, Left left) {
+    template <class OnLeft>
+    Place begin(const void* return_address, const void* frame, OnLeft left) {
         Standing standing{reinterpret_cast<std::uintptr_t>(frame), reinterpret_cast<std::uintptr_t>(return_address), 0};
         std::uint32_t slot = 0;
         if (active_ != 0) [[unlikely]] {
-            Found found;
+            Match found;
             look(standing, found);
             for (std::uint32_t i = 0; i < most; ++i)
                 if ((found.left >> i & 1U) != 0) {
@@ -68,22 +68,22 @@ class OuterCalls {
     bool any(std::uint32_t slot) const { return begun_[slot].standing.frame != 0; }
 
   private:
-    struct Begun {
+    struct OuterCall {
         Standing standing;
         std::uint64_t serial = 0;
     };
-    struct Found {
+    struct Match {
         std::uint32_t left = 0;  ///< a bit for each slot
         bool inside = false;
     };
-    void look(const Standing& standing, Found& found) const;
+    void look(const Standing& standing, Match& found) const;
     void forget(std::uint32_t slot) {
         begun_[slot].standing.frame = 0;
         --active_;
     }
 
     std::uint32_t active_ = 0;
-    std::array<Begun, most> begun_{};
+    std::array<OuterCall, most> begun_{};
 };
 
 }  // namespace palmette::base

@@ -61,9 +61,9 @@ class RangeCache {
     std::int64_t invalidate(int space, std::uint64_t address, std::int64_t bytes) noexcept;
 
     [[nodiscard]] const Counts& counts() const { return counts_; }
-    /// That can be found.
+    /// Number of ranges that can be found.
     [[nodiscard]] std::int64_t entries() const { return static_cast<std::int64_t>(ranges_.size()); }
-    /// Held, those included that were removed while they were in use.
+    /// Bytes held, including those of removed ranges still in use.
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
   private:
@@ -80,7 +80,7 @@ class RangeCache {
     Merge merge_;
     Counts counts_;
     Ranges ranges_;
-    Recency recent_;   ///< of ranges_, the most recently used first
+    Recency recent_;   ///< ranges_, the most recently used first
     Recency retired_;  ///< removed, but in use
     std::int64_t bytes_ = 0;
 };

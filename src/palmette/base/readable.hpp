@@ -13,14 +13,14 @@ inline constexpr std::uintptr_t memory_page = 4096;
 /// Whether the 8 bytes at `address` can be read now. One system call, 0.1 us; changes nothing, errno neither.
 bool is_readable(std::uintptr_t address);
 
-/// The same of all pages that hold some of `bytes` bytes. Nothing for 0 bytes: true.
+/// Whether all pages of the `bytes` bytes from `address` are readable; true for 0 bytes.
 bool is_readable(std::uintptr_t address, std::size_t bytes);
 
 /// Pages that were found to be readable, for who looks at the same ones again and again, and takes it that they stay
 /// so.
 class ReadablePages {
   public:
-    /// As above, but asks once for each page.
+    /// Whether all pages of the `bytes` bytes from `address` are readable; asks once for each page.
     bool has(std::uintptr_t address, std::size_t bytes);
     void forget() { pages_ = {}; }
 

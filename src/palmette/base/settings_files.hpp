@@ -15,7 +15,7 @@ struct DeclaredSetting {
     std::string_view name, kind;
     std::string_view choices;  ///< with blanks between them
     bool in_files = true;      ///< false: it belongs to one run
-    std::string_view now;      ///< of a former one: what holds now, after its name
+    std::string_view now;      ///< for a former setting: text after its name that says what holds now
 };
 
 struct SettingsFiles {
@@ -24,7 +24,7 @@ struct SettingsFiles {
     };
     std::map<std::string, Value, std::less<>> values;
     std::vector<std::string> mistakes;  ///< a sentence each: file, line, what to do
-    std::vector<std::string> files;     ///< that were read, or count by being there
+    std::vector<std::string> files;     ///< files that were read, or count by being there
 };
 
 /// The folder that palmette is installed below, by the path of a preload library: of `make install`, of a package in a

@@ -36,15 +36,15 @@ std::uintptr_t word_at(std::uintptr_t address) {
 
 /// How far a function's CFA is above its frame address (where the caller's frame pointer lies).
 #if defined(__aarch64__)
-struct Wanted {
+struct CfaQuery {
     std::uintptr_t return_address, cfa;
 };
 std::int32_t entry_of(std::uintptr_t return_address, std::uintptr_t frame) {
     // The record of both registers may lie anywhere in a frame. Only frames of this library are unwound.
-    Wanted wanted{return_address, 0};
+    CfaQuery wanted{return_address, 0};
     _Unwind_Backtrace(
         [](_Unwind_Context* context, void* argument) {
-            auto& out = *static_cast<Wanted*>(argument);
+            auto& out = *static_cast<CfaQuery*>(argument);
             if (_Unwind_GetIP(context) != out.return_address) return _URC_NO_REASON;
             out.cfa = _Unwind_GetCFA(context);
             return _URC_END_OF_STACK;
@@ -116,11 +116,11 @@ struct StackWalk::Node {
     Node* latest = nullptr;  ///< the caller that was met last; itself: none
     FrameRule rule;
     Shape shape = Shape::other;
-    std::int32_t entry = 0;  ///< of the innermost one: from the function's frame address to its CFA
+    std::int32_t entry = 0;  ///< innermost frame: from the function's frame address to its CFA
     std::uint32_t word = 0;
     Node* parent = nullptr;              ///< the function that it calls
-    const Straight* recent = nullptr;    ///< of the innermost one: the path that was met last
-    std::unique_ptr<Straight> straight;  ///< of the outermost one of a path
+    const StraightPath* recent = nullptr;    ///< innermost frame: the path that was met last
+    std::unique_ptr<StraightPath> straight;  ///< outermost frame of a path
     bool is_bent = false;                ///< there is no such path to this node
 };
 
@@ -262,9 +262,9 @@ StackWalk::End StackWalk::follow(std::uintptr_t return_address, std::uintptr_t f
     if (!at) return end;
     Node* const first = at;
     const std::uintptr_t until = until_;
-    if (const Straight* const known = at->recent; known && frame + known->reach <= until) {
+    if (const StraightPath* const known = at->recent; known && frame + known->reach <= until) {
         bool same = true;
-        for (const Straight::Slot& slot : known->slots) {
+        for (const StraightPath::Slot& slot : known->slots) {
             same = without_signature(word_at(frame + slot.offset)) == slot.address;
             if (!same) break;
         }
@@ -305,11 +305,11 @@ StackWalk::End StackWalk::follow(std::uintptr_t return_address, std::uintptr_t f
 }
 
 /// One frame after the other is where the sizes say, as in a walk: so nothing else can be read by mistake.
-std::unique_ptr<StackWalk::Straight> StackWalk::straight_to(Node* end) const {
+std::unique_ptr<StackWalk::StraightPath> StackWalk::straight_to(Node* end) const {
     if (end->rule.kind == FrameRule::Kind::caller) return nullptr;
     std::vector<const Node*> path;
     for (const Node* at = end; at; at = at->parent) path.push_back(at);
-    auto made = std::make_unique<Straight>();
+    auto made = std::make_unique<StraightPath>();
     made->end = end;
     made->reach = static_cast<std::uintptr_t>(path.back()->entry);
     for (std::size_t i = path.size() - 1; i > 0; --i) {

@@ -36,16 +36,16 @@ class StackWalk {
     struct End {
         Node* node =
             nullptr;  ///< the outermost frame that was met; null: a frame isn't known, and none was to be learnt
-        bool is_complete = false;    ///< it has no caller, or none that a table tells
+        bool is_complete = false;    ///< the frame has no caller, or none that a table tells
         bool met = false;            ///< the other call's frame is the last of these
-        bool passed_bottom = false;  ///< the same stack pointer as that of the other walk is one of these
-        std::uintptr_t sp = 0;       ///< its stack pointer at its call
+        bool passed_bottom = false;  ///< a frame met has the other walk's stack pointer
+        std::uintptr_t sp = 0;       ///< stack pointer of `node`'s frame at its call
     };
     /// From a function with that frame (__builtin_frame_address(0)) that returns to `return_address`, over up to `most`
     /// frames. Ends without a node where a frame is new. 3 ns a frame, or 0.3 along the path that was met last from
     /// there if its frames have one size each.
     End follow(std::uintptr_t return_address, std::uintptr_t frame, std::size_t most);
-    /// The same, and looks up frames that are new, a microsecond each. `other`: ends at its frame.
+    /// As follow(), but looks up frames that are new, a microsecond each. `other`: ends at its frame.
     End walk(std::uintptr_t return_address, std::uintptr_t frame, std::size_t most, const Standing* other = nullptr);
 
     /// Return addresses from the innermost up to the node's. How many there are, at most as many as fit.
@@ -53,11 +53,11 @@ class StackWalk {
     /// A word that the caller keeps with a node; 0 at first.
     static std::uint32_t& word(Node* node);
 
-    /// Of a call that has begun, seen from a later one of the same thread.
+    /// What became of a call that has begun, seen from a later one of the same thread.
     enum class Relation : std::uint8_t {
-        inside,    ///< the later one is inside of it
-        left,      ///< its frame is no more: a jump or an exception went past it
-        elsewhere  ///< it stands on another stack, a coroutine's
+        inside,    ///< the later call is inside of the earlier one
+        left,      ///< the earlier call's frame is gone: a jump or an exception went past it
+        elsewhere  ///< the earlier call stands on another stack, a coroutine's
     };
     /// Microseconds at the first time of a place, tenths of one afterwards.
     Relation relation(const Standing& begun, std::uintptr_t return_address, std::uintptr_t frame);
@@ -69,7 +69,7 @@ class StackWalk {
     static constexpr std::size_t nodes_of_block = 256, most_blocks = 256;
 
     /// A path whose frames all have one size each: where its return addresses lie above the function's frame address.
-    struct Straight {
+    struct StraightPath {
         struct Slot {
             std::uintptr_t offset, address;
         };
@@ -77,7 +77,7 @@ class StackWalk {
         Node* end = nullptr;
         std::uintptr_t reach = 0;  ///< offset of its outermost stack pointer
     };
-    std::unique_ptr<Straight> straight_to(Node* end) const;
+    std::unique_ptr<StraightPath> straight_to(Node* end) const;
 
     Node* find(const Node* parent, std::uintptr_t address) const;
     Node* add(Node* parent, std::uintptr_t address, bool after_signal);
@@ -98,7 +98,7 @@ class StackWalk {
     void know_bounds();
 
     std::vector<std::unique_ptr<Node[]>> blocks_;
-    std::size_t count_ = 0;                                 ///< of nodes
+    std::size_t count_ = 0;                                 ///< number of nodes
     std::vector<Node*> places_ = std::vector<Node*>(1024);  ///< open addressing
     /// The thread's own stack from `low_` on, as far as it is known to be there, and where it may begin.
     std::uintptr_t low_ = 0, high_ = 0, lowest_ = 0, not_below_ = 0;

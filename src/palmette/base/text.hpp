@@ -12,7 +12,7 @@
 
 namespace palmette::base {
 
-/// A number with so many significant digits and a point, whatever locale a program has set.
+/// A number with `digits` significant digits and a point, whatever locale a program has set.
 std::string number_text(double value, int digits = 6);
 
 namespace detail {

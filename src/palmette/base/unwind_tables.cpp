@@ -36,7 +36,7 @@ namespace {
 struct Tables {
     std::uintptr_t address = 0;
     std::uintptr_t head = 0, head_end = 0;
-    std::uintptr_t segment_end = 0;  ///< of the segment that holds them
+    std::uintptr_t segment_end = 0;  ///< end of the segment that holds the table
     ReadablePages* known = nullptr;  ///< null: each page is asked for anew
 
     bool can_read(std::uintptr_t at, std::size_t bytes) const {

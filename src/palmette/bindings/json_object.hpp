@@ -9,7 +9,7 @@
 
 namespace palmette::bindings {
 
-/// The same object as json.loads of the dumped text, but whole numbers become int.
+/// The object that json.loads would make of the dumped text, but whole numbers become int.
 nanobind::object to_python(const base::Json& json);
 
 /// An object's members as a dict.

@@ -10,7 +10,7 @@
 
 namespace palmette::bindings {
 
-struct Planned {
+struct PlanWithJob {
     topology::Job job;
     plan::Plan plan;
 };

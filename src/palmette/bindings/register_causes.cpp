@@ -61,7 +61,7 @@ Causes causes_of(const std::vector<trace::TraceFile>& files, const nb::object& b
                                                                [](const auto& plan) { return plan.bound_s > 0; });
     std::future<void> others;
     {
-        trace::Awaited awaited;
+        trace::WaitGraph awaited;
         out.measured = trace::replay(trace, trace::Costs::measured, {}, &awaited);
         give_back_memory();
         // Behind the one that takes most memory.
@@ -100,16 +100,17 @@ void register_causes(nb::module_& m) {
     using trace::OnPath;
     using trace::Replay;
     using trace::Stretch;
-    using trace::Unmodelled;
+    using trace::UnmodelledFunction;
 
-    nb::class_<Unmodelled>(m, "UnmodelledCalls", "Calls whose dependencies are unknown: they never wait in a replay.")
-        .def_ro("function", &Unmodelled::function, "Index into functions.")
-        .def_ro("calls", &Unmodelled::calls)
-        .def_ro("seconds", &Unmodelled::seconds);
+    nb::class_<UnmodelledFunction>(m, "UnmodelledCalls",
+                                   "Calls whose dependencies are unknown: they never wait in a replay.")
+        .def_ro("function", &UnmodelledFunction::function, "Index into functions.")
+        .def_ro("calls", &UnmodelledFunction::calls)
+        .def_ro("seconds", &UnmodelledFunction::seconds);
     nb::class_<Replay>(m, "TraceReplay", "A recorded job, run again with other costs of communication.")
         .def_ro("time_s", &Replay::time_s, "From the first end of MPI_Init to the last begin of MPI_Finalize.")
-        .def_ro("measured_s", &Replay::measured_s, "The same of the recorded run.")
-        .def_ro("ends_s", &Replay::ends_s, "By process, from the same beginning.")
+        .def_ro("measured_s", &Replay::measured_s, "Seconds between the same two points of the recorded run.")
+        .def_ro("ends_s", &Replay::ends_s, "End of each process, from the beginning of time_s.")
         .def_ro("without_counterpart", &Replay::without_counterpart,
                 "Messages and collectives of which another rank's call isn't recorded.")
         .def_ro("forced", &Replay::forced, "Calls that would have waited for ever.")
@@ -140,7 +141,7 @@ void register_causes(nb::module_& m) {
         .def_ro("path", &Chain::path)
         .def_ro("instances", &Chain::instances)
         .def_ro("waits", &Chain::waits, "Calls that waited in them.")
-        .def_ro("waiting_s", &Chain::waiting_s, "With collectives that waited for a chain's end.")
+        .def_ro("waiting_s", &Chain::waiting_s, "Seconds of waiting, with collectives that waited for a chain's end.")
         .def_ro("in_between_s", &Chain::in_between_s, "From the message that was waited for to the next one.")
         .def_ro("processes", &Chain::processes, "Indices into ranks: of the longest one, in order.");
     nb::class_<MessageRuns>(m, "MessageRuns", "Small messages in a row from one place to the same rank each, by place.")
@@ -151,29 +152,31 @@ void register_causes(nb::module_& m) {
         .def_ro("bytes", &MessageRuns::bytes)
         .def_ro("seconds", &MessageRuns::seconds, "In MPI, from the first to the last message of each run.")
         .def_ro("longest", &MessageRuns::longest, "Messages of the longest run.")
-        .def_ro("longest_bytes", &MessageRuns::longest_bytes, "Of these together.")
+        .def_ro("longest_bytes", &MessageRuns::longest_bytes, "Bytes of the longest run's messages together.")
         .def_ro("sender", &MessageRuns::from, "Index into ranks: of the longest run.")
         .def_ro("receiver", &MessageRuns::to);
     nb::class_<Causes>(m, "TraceCauses", "Why a job took as long.")
         .def_ro("measured", &Causes::measured,
-                "With measured costs: the recorded time, where no dependency is missing.")
-        .def_ro("ideal", &Causes::ideal, "With communication that takes no time.")
-        .def_ro("bound", &Causes::bound, "With collectives that take what physics needs.")
+                "Replay with measured costs: the recorded time, where no dependency is missing.")
+        .def_ro("ideal", &Causes::ideal, "Replay with communication that takes no time.")
+        .def_ro("bound", &Causes::bound, "Replay with collectives that take what physics needs.")
         .def_ro("planned", &Causes::planned,
-                "The same, but those that palmette served take what the model predicts of their plans. None: it isn't "
-                "asked, or none was served.")
-        .def_ro("served", &Causes::served, "The same, but those that palmette served take what was measured.")
+                "As `bound`, but collectives that palmette served take what the model predicts for their plans. None: "
+                "not asked for, or none was served.")
+        .def_ro("served", &Causes::served, "As `bound`, but collectives that palmette served take what was measured.")
         .def_prop_ro(
-            "on_path", [](const Causes& self) { return self.path.rows; }, "By function, path and process.")
+            "on_path", [](const Causes& self) { return self.path.rows; },
+            "Time on the critical path, by function, path and process.")
         .def_prop_ro(
-            "stretches", [](const Causes& self) { return self.path.stretches; }, "In order of time.")
+            "stretches", [](const Causes& self) { return self.path.stretches; },
+            "Stretches of the critical path in order of time.")
         .def_prop_ro(
             "delays", [](const Causes& self) { return self.delays.rows; }, "The costliest first.")
         .def_prop_ro(
-            "waiting_s", [](const Causes& self) { return self.delays.waiting_s; }, "Of all ranks together.")
+            "waiting_s", [](const Causes& self) { return self.delays.waiting_s; }, "Waiting of all ranks together.")
         .def_prop_ro(
             "unexplained_s", [](const Causes& self) { return self.delays.unexplained_s; },
-            "For which no delay is found.")
+            "Waiting for which no delay is found.")
         .def_prop_ro(
             "late", [](const Causes& self) { return self.delays.works; },
             "What late ranks did, by samples; none where there are none.")
@@ -181,7 +184,7 @@ void register_causes(nb::module_& m) {
         .def_ro("message_runs", &Causes::message_runs, "Many small messages where one might do.")
         .def_ro("processor_times", &Causes::processor_times,
                 "By process, from the first end of MPI_Init to the last begin of MPI_Finalize; none without samples.")
-        .def_ro("contexts", &Causes::contexts, nb::rv_policy::reference_internal, "Of samples.")
+        .def_ro("contexts", &Causes::contexts, nb::rv_policy::reference_internal, "Calling contexts of the samples.")
         .def_ro("without_s", &Causes::without_s, "What the job would take without each of the first delays.")
         .def_ro("functions", &Causes::functions)
         .def_ro("paths", &Causes::paths, "As Waits has them.")

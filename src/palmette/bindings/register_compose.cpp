@@ -185,7 +185,7 @@ void register_composition(nb::module_& m) {
             "holds",
             [](const Composition& self) {
                 std::vector<std::tuple<std::int32_t, std::string, std::int64_t, std::int64_t>> out;
-                for (const Composition::Held& one : self.held())
+                for (const Composition::Holding& one : self.held())
                     out.emplace_back(one.rank.value, self.buffers()[plan::caller_index(one.buffer)], one.blocks.first,
                                      one.blocks.count);
                 return out;
@@ -201,7 +201,7 @@ void register_composition(nb::module_& m) {
                const std::vector<std::string>& methods, std::int32_t stripes, std::int32_t pipeline,
                std::int32_t landings) {
                 const ComposeArguments asked(job, hierarchy, methods, stripes, pipeline, landings);
-                return Planned{job, Factory(self, job, asked.tree, asked.factoring).plan()};
+                return PlanWithJob{job, Factory(self, job, asked.tree, asked.factoring).plan()};
             },
             "job"_a, "hierarchy"_a = nb::none(), "methods"_a = std::vector<std::string>{"direct"}, "stripes"_a = 1,
             "pipeline"_a = 1, "landings"_a = 4,
@@ -240,7 +240,7 @@ void register_compose(nb::module_& m) {
         "compositions",
         [] {
             std::vector<std::tuple<std::string, std::string, bool, bool>> out;
-            for (const compose::Named& row : compose::named())
+            for (const compose::NamedCollective& row : compose::named())
                 out.emplace_back(row.name, row.sentence, row.rooted, row.reduces);
             return out;
         },

@@ -24,12 +24,12 @@ void register_contexts(nb::module_& m) {
     nb::class_<SampledFrame>(m, "SampledFrame", "A frame that samples have met, whoever called it.")
         .def_ro("kind", &SampledFrame::kind)
         .def_ro("module", &SampledFrame::module, "Path of the executable or library; of Python the file.")
-        .def_ro("build_id", &SampledFrame::build_id, "In hexadecimal; empty: it has none.")
+        .def_ro("build_id", &SampledFrame::build_id, "Build id in hexadecimal; empty: none.")
         .def_ro("offset", &SampledFrame::offset, "Native: the address, as the module's program headers number it.")
         .def_ro("is_innermost", &SampledFrame::is_innermost,
                 "The address is the interrupted one; else it is returned to, behind the call.")
-        .def_ro("function", &SampledFrame::function, "Of Python: its qualified name.")
-        .def_ro("line", &SampledFrame::line, "Of Python; 0: unknown.");
+        .def_ro("function", &SampledFrame::function, "Qualified name of a Python function.")
+        .def_ro("line", &SampledFrame::line, "Line of Python code; 0: unknown.");
 
     nb::class_<JobContexts>(m, "JobContexts", "Calling contexts of all processes: those with the same frames are one.")
         .def_ro("frames", &JobContexts::frames, "Each once.")
@@ -38,19 +38,20 @@ void register_contexts(nb::module_& m) {
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.parent; });
             },
-            nb::rv_policy::move, "By context its caller's, less than its own; context 0 is outside of all frames.")
+            nb::rv_policy::move,
+            "Caller's context of each context, less than its own index; context 0 is outside of all frames.")
         .def_prop_ro(
             "frame",
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.nodes, [](const JobContext& one) { return one.frame; });
             },
-            nb::rv_policy::move, "By context, index into frames; of context 0 it means nothing.")
+            nb::rv_policy::move, "Index into frames of each context; meaningless for context 0.")
         .def_prop_ro(
             "sum_context",
             [](const JobContexts& self) {
                 return column_of<std::uint32_t>(self.sums, [](const ContextSum& one) { return one.context; });
             },
-            nb::rv_policy::move, "Of each sum of a process's samples: which have this as their innermost context.")
+            nb::rv_policy::move, "Innermost context of each sum of a process's samples.")
         .def_prop_ro(
             "sum_process",
             [](const JobContexts& self) {
@@ -98,26 +99,26 @@ void register_contexts(nb::module_& m) {
 
     nb::class_<trace::OffProcessor>(m, "OffProcessor",
                                     "Seconds off the processor in long stretches between two calls, by state.")
-        .def_ro("put_aside_s", &trace::OffProcessor::put_aside_s, "It waited for a processor.")
+        .def_ro("put_aside_s", &trace::OffProcessor::put_aside_s, "Runnable, but waiting for a processor.")
         .def_ro("io_s", &trace::OffProcessor::io_s, "Blocked, in I/O or page faults.")
         .def_ro("asleep_s", &trace::OffProcessor::asleep_s, "Blocked otherwise.");
 
     nb::class_<GapTime>(m, "GapTime", "Time outside of MPI between calls of two places, of a late rank and of others.")
         .def_ro("before_function", &GapTime::before_function, "Index into functions: of the call that it is behind.")
         .def_ro("before_path", &GapTime::before_path)
-        .def_ro("after_function", &GapTime::after_function, "Of the call that it is in front of.")
+        .def_ro("after_function", &GapTime::after_function, "Function of the call that follows.")
         .def_ro("after_path", &GapTime::after_path)
         .def_ro("late_s", &GapTime::late_s)
-        .def_ro("late_cpu_s", &GapTime::late_cpu_s, "Of it, on a processor.")
+        .def_ro("late_cpu_s", &GapTime::late_cpu_s, "Share of late_s on a processor, by samples.")
         .def_ro("other_s", &GapTime::other_s, "Mean of those that waited, by how long they did.")
         .def_ro("other_cpu_s", &GapTime::other_cpu_s)
-        .def_ro("late_off", &GapTime::late_off, "Of it, off the processor, by the kernel's account.")
+        .def_ro("late_off", &GapTime::late_off, "Share of late_s off the processor, by the kernel's account.")
         .def_ro("other_off", &GapTime::other_off);
 
     nb::class_<trace::ProcessorTime>(m, "ProcessorTime", "Seconds that a process was on processors, by samples.")
         .def_ro("computing_s", &trace::ProcessorTime::computing_s, "Outside of MPI, threads that make calls.")
-        .def_ro("in_calls_s", &trace::ProcessorTime::in_calls_s, "Of these threads, in calls.")
-        .def_ro("beside_s", &trace::ProcessorTime::beside_s, "Of other threads.")
+        .def_ro("in_calls_s", &trace::ProcessorTime::in_calls_s, "Threads that make calls, inside MPI.")
+        .def_ro("beside_s", &trace::ProcessorTime::beside_s, "Threads that make no calls.")
         .def_ro("off", &trace::ProcessorTime::off, "Outside of MPI, threads that make calls.");
 
     nb::class_<LateWork>(m, "LateWork", "What a late rank did since it last met those that waited for it.")
@@ -144,13 +145,13 @@ void register_contexts(nb::module_& m) {
             [](const LateWork& self) {
                 return column_of<double>(self.contexts, [](const ContextTime& one) { return one.other_s; });
             },
-            nb::rv_policy::move, "Of those that waited.")
+            nb::rv_policy::move, "Seconds of the ranks that waited, on a processor there.")
         .def_prop_ro(
             "beside",
             [](const LateWork& self) {
                 return column_of<std::uint32_t>(self.beside, [](const ContextTime& one) { return one.context; });
             },
-            nb::rv_policy::move, "The same of threads that make no calls, meanwhile.")
+            nb::rv_policy::move, "Contexts of threads that make no calls, meanwhile.")
         .def_prop_ro(
             "beside_late_s",
             [](const LateWork& self) {

@@ -29,23 +29,23 @@ void register_flow(nb::module_& m) {
         .def_ro("group", &FlowLink::group, "Or index into Job.aggregators.")
         .def_ro("outwards", &FlowLink::outwards)
         .def_ro("capacity_bytes_per_s", &FlowLink::capacity_bytes_per_s)
-        .def_ro("bytes", &FlowLink::bytes, "Of the plan.")
+        .def_ro("bytes", &FlowLink::bytes, "Bytes that the plan sends over it.")
         .def_ro("carried_bytes", &FlowLink::carried_bytes,
-                "Of the plan and of background traffic, until the plan completed.")
+                "Bytes of the plan and of background traffic until the plan completed.")
         .def_ro("utilisation", &FlowLink::utilisation, "Carried bytes over capacity times that time.");
     nb::class_<FlowTraffic>(m, "FlowTraffic", "Background traffic: an all-to-all among some processes of every group.")
-        .def_ro("share", &FlowTraffic::share, "Of the processes of every group of the outermost level; 0: none.")
-        .def_ro("bytes", &FlowTraffic::bytes, "Of a message.")
+        .def_ro("share", &FlowTraffic::share, "Share of the processes of every group of the outermost level; 0: none.")
+        .def_ro("bytes", &FlowTraffic::bytes, "Size of a message.")
         .def_ro("bytes_per_s", &FlowTraffic::bytes_per_s, "Rate limit of each process; 0: limited by links only.");
     nb::class_<FlowResult>(m, "FlowResult", "Result of the flow-level simulation of a plan.")
         .def_ro("seconds", &FlowResult::seconds)
         .def_ro("messages", &FlowResult::messages)
-        .def_ro("bytes", &FlowResult::bytes, "Of all messages.")
+        .def_ro("bytes", &FlowResult::bytes, "Bytes of all messages.")
         .def_ro("background_messages", &FlowResult::background_messages)
         .def_ro("busiest_rank", &FlowResult::busiest_rank)
         .def_ro("busiest_rank_s", &FlowResult::busiest_rank_s,
                 "Longest CPU time of a rank: overheads, copies and reductions.")
-        .def_ro("links", &FlowResult::links, "Those with a capacity, by level, group, out and in.")
+        .def_ro("links", &FlowResult::links, "Links with a known capacity, by level, group, out and in.")
         .def_ro("tolerance", &FlowResult::tolerance, "Relative tolerance of max-min fairness; 0: exact.")
         .def_ro("bin_s", &FlowResult::bin_s, "Length of an interval of `carried`.")
         .def_ro("bins", &FlowResult::bins)
@@ -64,7 +64,7 @@ void register_flow(nb::module_& m) {
           "'alltoall:half:64K', 'alltoall:0.25:1M@1GB/s' or 'none'. Raises Error.");
     m.def(
         "flow",
-        [](const Planned& planned, const std::optional<BlockLengths>& block_bytes, std::string_view traffic,
+        [](const PlanWithJob& planned, const std::optional<BlockLengths>& block_bytes, std::string_view traffic,
            std::uint64_t seed, std::size_t most_bins, double tolerance, const std::optional<Progress>& progress) {
             if (!block_bytes && planned.plan.request.block_bytes < 0)
                 base::fail("the plan was made without block_bytes: say flow(plan, block_bytes=...)");

@@ -78,7 +78,9 @@ void register_map(nb::module_& m) {
     m.def(
         "order_on_job",
         [](std::string_view pattern, const Job& job) { return order_for(pattern, *topology::free_places(job)); },
-        "pattern"_a, "job"_a, "The same, where the place r is the seat of the job's rank r. Raises Error.");
+        "pattern"_a, "job"_a,
+        "order[r]: the place of rank r by the heuristic of a pattern, where place r is the seat of the job's rank r. "
+        "Raises Error.");
     m.def(
         "grid_on_job",
         [](const Job& job, std::vector<std::int32_t> extents, std::vector<bool> periodic) {

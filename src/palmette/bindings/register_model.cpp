@@ -62,11 +62,11 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("capacity_bytes_per_s", &Bound::capacity_bytes_per_s);
     nb::class_<EdgeTerm>(m, "EdgeTerm", "The edge of one group, and the bytes that must cross it.")
         .def_ro("group", &EdgeTerm::group, "-1: no edge.")
-        .def_ro("name", &EdgeTerm::name, "Of the group, where names are known.")
+        .def_ro("name", &EdgeTerm::name, "Name of the group, where names are known.")
         .def_prop_ro("bytes_out", [](const EdgeTerm& self) { return self.traffic.out; })
         .def_prop_ro("bytes_in", [](const EdgeTerm& self) { return self.traffic.in; })
         .def_ro("capacity_bytes_per_s", &EdgeTerm::capacity_bytes_per_s, "0: unknown.")
-        .def_ro("seconds", &EdgeTerm::seconds, "Of the slower direction.")
+        .def_ro("seconds", &EdgeTerm::seconds, "Time of the slower direction.")
         .def_ro("outwards", &EdgeTerm::outwards, "Whether that is out of the group.");
     nb::class_<LevelTerms>(m, "LevelTerms", "What bounds a collective at one level.")
         .def_ro("level", &LevelTerms::level)
@@ -79,7 +79,7 @@ void register_bound_classes(nb::module_& m) {
                 "Aggregate capacity of all edges; 0: not all are known.")
         .def_ro("together_s", &LevelTerms::together_s)
         .def_ro("with_aggregators_bytes", &LevelTerms::with_aggregators_bytes,
-                "The same of an allreduce where the job's aggregators take part.")
+                "Bytes of an allreduce in which the job's aggregators take part.")
         .def_ro("with_aggregators_bytes_per_s", &LevelTerms::with_aggregators_bytes_per_s)
         .def_ro("with_aggregators_s", &LevelTerms::with_aggregators_s, "0: no bound.")
         .def_ro("latency_s", &LevelTerms::latency_s, "0: unknown.")
@@ -90,8 +90,8 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("blocks", &OnePortTerm::blocks, "Equal blocks of the vector in the fewest rounds; 0: any lengths.")
         .def_ro("rounds", &OnePortTerm::rounds)
         .def_ro("latency_s", &OnePortTerm::latency_s, "The smallest between members.")
-        .def_ro("bytes", &OnePortTerm::bytes, "Of the vector, or of the smallest member's block.")
-        .def_ro("bytes_per_s", &OnePortTerm::bytes_per_s, "Of the fastest member's edge; 0: unknown.")
+        .def_ro("bytes", &OnePortTerm::bytes, "Size of the vector, or of the smallest member's block.")
+        .def_ro("bytes_per_s", &OnePortTerm::bytes_per_s, "Bandwidth of the fastest member's edge; 0: unknown.")
         .def_ro("seconds", &OnePortTerm::seconds, "0: no latency is known.");
     nb::class_<RoundsTerm>(m, "RoundsTerm", "Critical path of dependent messages until all members are informed.")
         .def_ro("members", &RoundsTerm::members, "Nodes, or ranks with messages_only.")

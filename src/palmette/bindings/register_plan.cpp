@@ -53,7 +53,7 @@ void register_program(nb::module_& m) {
     nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
         .def_prop_ro(
             "rank", [](const Program& self) { return self.rank.value; }, "Or service position, from Job.size on.")
-        .def_ro("service", &Program::service, "Of a service position: index into Job.aggregators; -1: a rank's.")
+        .def_ro("service", &Program::service, "A service position's index into Job.aggregators; -1: a rank's program.")
         .def_prop_ro(
             "order", [](const Program& self) { return name_of(self.order); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
@@ -111,7 +111,7 @@ void register_count(nb::module_& m) {
         .def_ro("level", &LevelCount::level)
         .def_ro("messages", &LevelCount::messages)
         .def_ro("bytes", &LevelCount::bytes)
-        .def_ro("links", &LevelCount::links, "By group, in topology order.");
+        .def_ro("links", &LevelCount::links, "Links by group, in topology order.");
     nb::class_<PlanCount>(m, "PlanCount", "Messages and bytes that a plan puts on every link.")
         .def_ro("messages", &PlanCount::messages)
         .def_ro("bytes", &PlanCount::bytes)
@@ -128,7 +128,7 @@ void register_count(nb::module_& m) {
         .def_ro("longest_chain", &PlanCount::longest_chain, "Messages on the critical path (depth of the plan).");
 }
 
-std::vector<std::int64_t> lengths(const Planned& self,
+std::vector<std::int64_t> lengths(const PlanWithJob& self,
                                   const std::optional<std::variant<std::int64_t, std::vector<std::int64_t>>>& given) {
     if (!given && self.plan.contract) {
         std::vector<std::int64_t> out;
@@ -143,15 +143,15 @@ std::vector<std::int64_t> lengths(const Planned& self,
     return lengths_of(*given);
 }
 
-const Program& program_of(const Planned& self, std::int32_t rank) {
+const Program& program_of(const PlanWithJob& self, std::int32_t rank) {
     if (rank < 0 || rank >= std::ssize(self.plan.programs))
         base::fail("rank ", rank, " is outside of a plan of ", self.plan.programs.size(), " programs");
     return self.plan.programs[static_cast<std::size_t>(rank)];
 }
 
-plan::BlockOrder order_of(const Planned& self) { return self.plan.programs.front().order; }
+plan::BlockOrder order_of(const PlanWithJob& self) { return self.plan.programs.front().order; }
 
-std::int64_t bytes_of(const Planned& self, const Message& message) {
+std::int64_t bytes_of(const PlanWithJob& self, const Message& message) {
     const std::vector<std::int64_t> given = lengths(self, std::nullopt);
     const plan::BlockLengths lengths(self.plan.request, self.job, self.plan.programs.front().cut, given);
     std::vector<plan::Region> regions;
@@ -159,7 +159,7 @@ std::int64_t bytes_of(const Planned& self, const Message& message) {
     return lengths.of({regions.data(), regions.size()}, message.slice);
 }
 
-std::map<std::string, std::int64_t> step_counts(const Planned& self) {
+std::map<std::string, std::int64_t> step_counts(const PlanWithJob& self) {
     std::map<std::string, std::int64_t> out;
     for (const Program& program : self.plan.programs)
         for (const plan::Step& step : program.steps) ++out[plan::name_of(step.kind)];
@@ -195,40 +195,40 @@ void register_plan(nb::module_& m) {
     register_program(m);
     register_message(m);
     register_count(m);
-    nb::class_<Planned>(m, "Plan", "The programs of all ranks of one collective.")
+    nb::class_<PlanWithJob>(m, "Plan", "The programs of all ranks of one collective.")
         .def(
             "__init__",
-            [](Planned* self, const Job& job, std::string_view collective, std::string_view algorithm,
+            [](PlanWithJob* self, const Job& job, std::string_view collective, std::string_view algorithm,
                std::int32_t root, std::int64_t block_bytes, bool ordered, bool shared_memory,
                std::int64_t element_bytes) {
                 const plan::Request request =
                     make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
-                new (self) Planned{job, collectives::make_plan(job, request, collectives::Spec::parse(algorithm))};
+                new (self) PlanWithJob{job, collectives::make_plan(job, request, collectives::Spec::parse(algorithm))};
             },
             "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1, nb::kw_only(),
             "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
             "`algorithm` as in docs/reference/algorithm-spec.md; block_bytes -1: sizes are not known to all ranks. "
             "ordered: the operation isn't commutative; shared_memory: ranks of a node may read each other's memory; "
             "element_bytes: of a reduction, whose elements are never split. Raises Error.")
-        .def_ro("job", &Planned::job)
-        .def_prop_ro("collective", [](const Planned& self) { return plan::name_of(self.plan.request.collective); })
-        .def_prop_ro("algorithm", [](const Planned& self) { return self.plan.algorithm; })
-        .def_prop_ro("root", [](const Planned& self) { return self.plan.request.root.value; })
-        .def_prop_ro("block_bytes", [](const Planned& self) { return self.plan.request.block_bytes; })
+        .def_ro("job", &PlanWithJob::job)
+        .def_prop_ro("collective", [](const PlanWithJob& self) { return plan::name_of(self.plan.request.collective); })
+        .def_prop_ro("algorithm", [](const PlanWithJob& self) { return self.plan.algorithm; })
+        .def_prop_ro("root", [](const PlanWithJob& self) { return self.plan.request.root.value; })
+        .def_prop_ro("block_bytes", [](const PlanWithJob& self) { return self.plan.request.block_bytes; })
         .def_prop_ro(
-            "order", [](const Planned& self) { return name_of(order_of(self)); },
+            "order", [](const PlanWithJob& self) { return name_of(order_of(self)); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
         .def_prop_ro(
-            "space", [](const Planned& self) { return name_of(plan::space_of(self.plan.request.collective)); },
+            "space", [](const PlanWithJob& self) { return name_of(plan::space_of(self.plan.request.collective)); },
             "How blocks are numbered: 'per_rank'; 'pairs', block s * p + d goes from s to d; 'cut', one vector in "
             "`cut` blocks; 'listed', the `cut` blocks of a composition; 'none'.")
-        .def_prop_ro("cut", [](const Planned& self) { return self.plan.programs.front().cut; })
+        .def_prop_ro("cut", [](const PlanWithJob& self) { return self.plan.programs.front().cut; })
         .def_prop_ro(
-            "lengths", [](const Planned& self) { return lengths(self, std::nullopt); },
+            "lengths", [](const PlanWithJob& self) { return lengths(self, std::nullopt); },
             "What block_bytes=None stands for in `count`: one number, or one for each block. Raises Error.")
         .def_prop_ro(
             "scratch_bytes",
-            [](const Planned& self) {
+            [](const PlanWithJob& self) {
                 std::vector<std::int64_t> out;
                 const std::vector<std::int64_t> given = lengths(self, std::nullopt);
                 const plan::BlockLengths of(self.plan.request, self.job, self.plan.programs.front().cut, given);
@@ -243,24 +243,24 @@ void register_plan(nb::module_& m) {
             },
             "Bytes of scratch of each rank, then of each service position, from the plan's block_bytes. Raises Error.")
         .def_prop_ro(
-            "services", [](const Planned& self) { return std::ssize(self.plan.programs) - self.job.size(); },
+            "services", [](const PlanWithJob& self) { return std::ssize(self.plan.programs) - self.job.size(); },
             "Number of service positions: programs of aggregators, behind those of the ranks.")
         .def_prop_ro("step_counts", &step_counts, "Number of steps of all ranks by kind; kinds that occur.")
         .def("bytes_of", &bytes_of, "message"_a, "Bytes of a message, from the plan's block_bytes. Raises Error.")
         .def(
             "owner_of",
-            [](const Planned& self, std::int64_t block) {
+            [](const PlanWithJob& self, std::int64_t block) {
                 if (block < 0 || block >= self.job.size())
                     base::fail("block ", block, " is outside of 0 to ", self.job.size() - 1);
                 return plan::owner_of(self.job, order_of(self), block).value;
             },
             "block"_a, "Rank of an index that counts ranks or positions: see `order`. Raises Error.")
         .def(
-            "verify", [](const Planned& self) { return plan::verify(self.plan, self.job); },
+            "verify", [](const PlanWithJob& self) { return plan::verify(self.plan, self.job); },
             "None when the plan is correct, else a sentence that names the first wrong rank, step and block.")
         .def(
             "count",
-            [](const Planned& self,
+            [](const PlanWithJob& self,
                const std::optional<std::variant<std::int64_t, std::vector<std::int64_t>>>& block_bytes) {
                 return plan::count(self.plan, self.job, lengths(self, block_bytes));
             },
@@ -268,16 +268,16 @@ void register_plan(nb::module_& m) {
             "Messages and bytes over every link; block_bytes is one number, one for each block, or None for the plan's "
             "own. Raises Error.")
         .def(
-            "messages", [](const Planned& self) { return plan::messages_of(self.plan); },
+            "messages", [](const PlanWithJob& self) { return plan::messages_of(self.plan); },
             "All messages by time, then sender, then receiver.")
         .def(
-            "program", [](const Planned& self, std::int32_t rank) { return program_of(self, rank); }, "rank"_a,
+            "program", [](const PlanWithJob& self, std::int32_t rank) { return program_of(self, rank); }, "rank"_a,
             "Raises Error.")
         .def(
-            "text", [](const Planned& self, std::int32_t rank) { return plan::to_text(program_of(self, rank)); },
+            "text", [](const PlanWithJob& self, std::int32_t rank) { return plan::to_text(program_of(self, rank)); },
             "rank"_a, "One rank's steps, a line each. Raises Error.")
         .def(
-            "to_json", [](const Planned& self) { return to_dict(plan::to_json(self.plan, self.job)); },
+            "to_json", [](const PlanWithJob& self) { return to_dict(plan::to_json(self.plan, self.job)); },
             nb::sig("def to_json(self) -> dict[str, typing.Any]"), "Format palmette-plan, version 2.");
 }
 

@@ -25,7 +25,7 @@ using topology::Job;
 
 void register_predict(nb::module_& m) {
     nb::class_<CostAssumption>(m, "CostAssumption", "One input of a prediction, with its provenance.")
-        .def_ro("what", &CostAssumption::what, "Such as 'latency of leaf'.")
+        .def_ro("what", &CostAssumption::what, "The assumed cost, such as 'latency of leaf'.")
         .def_ro("value", &CostAssumption::value)
         .def_ro("unit", &CostAssumption::unit, "'s' or 'bytes/s'.")
         .def_prop_ro(
@@ -58,7 +58,7 @@ void register_predict(nb::module_& m) {
 
     m.def(
         "predict",
-        [](const Planned& planned, const std::variant<std::int64_t, std::vector<std::int64_t>>& block_bytes,
+        [](const PlanWithJob& planned, const std::variant<std::int64_t, std::vector<std::int64_t>>& block_bytes,
            const Costs& costs) {
             const std::vector<std::int64_t> lengths = lengths_of(block_bytes);
             const nb::gil_scoped_release release;
@@ -104,7 +104,7 @@ void register_predict(nb::module_& m) {
             const plan::Request request =
                 make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
             std::vector<std::pair<std::string, double>> out;
-            for (const select::Estimated& one :
+            for (const select::Estimate& one :
                  select::rank_by_model(job, request, select::candidates(request.collective)))
                 out.emplace_back(one.spec.text(), one.seconds);
             return out;

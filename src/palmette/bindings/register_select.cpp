@@ -59,7 +59,7 @@ select::Route route_of(const Table& table, std::string_view function, const Job&
                        bool aggregators) {
     const SelectArguments a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking, ordered,
                                     shared_memory, compared);
-    std::optional<select::Forced> demand;
+    std::optional<select::ForcedChoice> demand;
     if (forced)
         demand = {*forced == "mpi" ? std::nullopt : std::optional(collectives::Spec::parse(*forced)), "PALMETTE_FORCE"};
     const Job in_rank_order = job.in_rank_order();
@@ -89,7 +89,7 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "algorithm",
             [](const select::Route& self) {
-                const bool left = self.left != select::Route::Left::no;
+                const bool left = self.left != select::Route::LeaveReason::no;
                 return left ? std::nullopt : std::optional(self.algorithm);
             },
             "None: the MPI's own; 'none': nothing has to move.")
@@ -97,7 +97,8 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "refused",
             [](const select::Route& self) {
-                return self.left == select::Route::Left::precondition ? std::optional(self.candidate) : std::nullopt;
+                return self.left == select::Route::LeaveReason::precondition ? std::optional(self.candidate)
+                                                                             : std::nullopt;
             },
             "The algorithm that was chosen and can't serve the call; None: it can.")
         .def_prop_ro(
@@ -117,13 +118,13 @@ void register_select(nb::module_& m) {
         .def_prop_ro(
             "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
         .def_ro("mpi", &Row::mpi, "mpich, openmpi or impi; empty: any.")
-        .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
+        .def_ro("min_bytes", &Row::min_bytes, "Least size of one rank's block.")
         .def_ro("max_bytes", &Row::max_bytes)
         .def_ro("min_ranks", &Row::min_ranks)
         .def_ro("max_ranks", &Row::max_ranks)
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
-        .def_ro("min_ranks_per_node", &Row::min_ranks_per_node, "Of the fullest node.")
+        .def_ro("min_ranks_per_node", &Row::min_ranks_per_node, "Least number of ranks on the fullest node.")
         .def_ro("max_ranks_per_node", &Row::max_ranks_per_node)
         .def_ro("min_rate", &Row::min_rate,
                 "Above 0: lower limit on the rate of the slowest link of a node, in bytes per second.")

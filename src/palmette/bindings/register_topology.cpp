@@ -49,7 +49,8 @@ void register_machine(nb::module_& m) {
     nb::class_<SyntheticLevel>(m, "SyntheticLevel", "One level of a machine in the synthetic form.")
         .def_ro("counts", &SyntheticLevel::counts, "Groups below the next parent, used in turn, then from the start.")
         .def_ro("name", &SyntheticLevel::name)
-        .def_ro("up_bytes_per_s", &SyntheticLevel::up_bytes_per_s, "Of a group's edge to its parent; 0: unknown.")
+        .def_ro("up_bytes_per_s", &SyntheticLevel::up_bytes_per_s,
+                "Bandwidth of a group's edge to its parent; 0: unknown.")
         .def_ro("latency_s", &SyntheticLevel::latency_s, "None: unknown.")
         .def_ro("aggregators", &SyntheticLevel::aggregators,
                 "At the switch of each group: bytes per second of their links; 0: no limit.");
@@ -122,7 +123,7 @@ void register_level(nb::module_& m) {
         .def_prop_ro(
             "latency_s", [](const JobLevel& self) { return self.costs.latency_s; },
             "One way, leaving a group and staying in the parent group; 0: unknown.")
-        .def_ro("costs", &JobLevel::costs, "Of messages that leave a group and stay in the parent group.")
+        .def_ro("costs", &JobLevel::costs, "Costs of messages that leave a group and stay in the parent group.")
         .def_prop_ro(
             "count", [](const JobLevel& self) { return self.groups.count(); }, "Number of groups.")
         .def_prop_ro(
@@ -186,7 +187,7 @@ void register_aggregator(nb::module_& m) {
         .def_ro("up_bytes_per_s", &JobAggregator::up_bytes_per_s,
                 "Capacity of its link to the switch, each direction; 0: no limit.")
         .def_ro("most_children", &JobAggregator::most_children, "Contributions to one result; 0: no limit.")
-        .def_ro("memory_bytes", &JobAggregator::memory_bytes, "For contributions that wait; 0: no limit.")
+        .def_ro("memory_bytes", &JobAggregator::memory_bytes, "Memory for contributions that wait; 0: no limit.")
         .def_ro("address", &JobAggregator::address, "HOST:PORT where its daemon listens; empty: none is known.")
         .def_ro("level", &JobAggregator::level,
                 "Index into Job.levels: it is at the switch of a group of this level; -1: above all groups.")
@@ -253,7 +254,7 @@ void register_job(nb::module_& m) {
             },
             "rank"_a, "Position of a rank in topology order. Raises Error.")
         .def_prop_ro("aggregators", &Job::aggregators,
-                     "Those that serve this job; the first is service position `size`.")
+                     "The aggregators that serve this job; the first is service position `size`.")
         .def(
             "parting_level",
             [](const Job& self, std::int32_t rank, std::int32_t other) {

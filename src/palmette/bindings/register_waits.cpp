@@ -51,7 +51,7 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
     return named(std::move(waits), trace);
 }
 
-struct Unserved {
+struct UnservedGroup {
     std::string function;
     std::vector<std::int32_t> ranks;
     trace::UnservedCollectives collectives;
@@ -60,14 +60,14 @@ struct Unserved {
 struct TraceView {
     NamedWaits waits;
     trace::Overview overview;
-    std::vector<Unserved> unserved;
+    std::vector<UnservedGroup> unserved;
 };
 
 TraceView view(const std::vector<trace::TraceFile>& files, const trace::OverviewOptions& options,
                const nb::object& bound_of) {
     TraceView out;
     trace::Trace trace;
-    trace::Viewed viewed;
+    trace::OverviewWithWaits viewed;
     const trace::BoundOf ask = ask_bounds(trace, bound_of);
     {
         nb::gil_scoped_release released;
@@ -124,16 +124,19 @@ Columns columns_of(const std::vector<trace::DrawnMessage>& messages) {
 
 void register_view(nb::module_& m) {
     using trace::Overview;
-    nb::class_<Unserved>(m, "UnservedCollectives",
+    nb::class_<UnservedGroup>(m, "UnservedCollectives",
                          "Collectives that the MPI itself did, of one function, communicator, root and size.")
-        .def_ro("function", &Unserved::function)
-        .def_ro("ranks", &Unserved::ranks, "The world's, by rank in the communicator; empty: not all are recorded.")
+        .def_ro("function", &UnservedGroup::function)
+        .def_ro("ranks", &UnservedGroup::ranks,
+                "Ranks of MPI_COMM_WORLD, by rank in the communicator; empty: not all are recorded.")
         .def_prop_ro(
-            "root", [](const Unserved& self) { return self.collectives.root; }, "In the communicator; -1: none.")
+            "root", [](const UnservedGroup& self) { return self.collectives.root; },
+            "Rank of the root in the communicator; -1: none.")
         .def_prop_ro(
-            "bytes", [](const Unserved& self) { return self.collectives.bytes; }, "Of the root's call, or rank 0's.")
+            "bytes", [](const UnservedGroup& self) { return self.collectives.bytes; },
+            "Bytes of the root's call, or rank 0's.")
         .def_prop_ro(
-            "by_time", [](const Unserved& self) { return self.collectives.by_time; },
+            "by_time", [](const UnservedGroup& self) { return self.collectives.by_time; },
             "How many began in each bin of links.");
     nb::class_<TraceView>(m, "TraceView", "What a page draws of a trace. Columns are raw values in native byte order.")
         .def_ro("waits", &TraceView::waits)
@@ -141,7 +144,7 @@ void register_view(nb::module_& m) {
         .def_prop_ro("begin_ns", [](const TraceView& self) { return self.overview.begin_ns; })
         .def_prop_ro("end_ns", [](const TraceView& self) { return self.overview.end_ns; })
         .def_prop_ro(
-            "row_of", [](const TraceView& self) { return self.overview.row_of; }, "By process.")
+            "row_of", [](const TraceView& self) { return self.overview.row_of; }, "Row of each process.")
         .def_prop_ro(
             "in_row", [](const TraceView& self) { return self.overview.in_row; }, "Processes, by row.")
         .def_prop_ro("rows", [](const TraceView& self) { return self.overview.rows; })
@@ -162,7 +165,7 @@ void register_view(nb::module_& m) {
         .def_prop_ro("calls_in_all", [](const TraceView& self) { return self.overview.calls_in_all; })
         .def_prop_ro(
             "messages", [](const TraceView& self) { return columns_of(self.overview.messages); },
-            "Those waited for longest, by begin: int64 sent_ns, received_ns; int32 from, to (processes); float64 "
+            "Messages waited for longest, by begin: int64 sent_ns, received_ns; int32 from, to (processes); float64 "
             "bytes.")
         .def_prop_ro("messages_in_all", [](const TraceView& self) { return self.overview.messages_in_all; })
         .def_prop_ro(
@@ -210,9 +213,9 @@ void register_waits(nb::module_& m) {
         .def_ro("calls", &Split::calls)
         .def_ro("bytes", &Split::bytes)
         .def_ro("seconds", &Split::seconds)
-        .def_ro("waiting_s", &Split::waiting_s, "For a rank that came late.")
-        .def_ro("bound_s", &Split::bound_s, "Of the rest, what physics needs at least, where that is known.")
-        .def_ro("excess_s", &Split::excess_s, "Of the rest, until the first rank had finished.")
+        .def_ro("waiting_s", &Split::waiting_s, "Seconds of waiting for a rank that came late.")
+        .def_ro("bound_s", &Split::bound_s, "Physical limit of the time without waiting, where it is known.")
+        .def_ro("excess_s", &Split::excess_s, "Time without waiting beyond bound_s, until the first rank had finished.")
         .def_ro("completion_s", &Split::completion_s, "After the first rank had finished.");
 
     nb::class_<Row>(m, "WaitRow", "Calls of one function from one place by one process.")
@@ -224,9 +227,9 @@ void register_waits(nb::module_& m) {
         .def_ro("longest_s", &Row::longest_s);
 
     nb::class_<Cause>(m, "WaitCause", "Waiting of all ranks together at one place, because of one late rank.")
-        .def_ro("function", &Cause::function, "Of the calls that waited: index into functions.")
+        .def_ro("function", &Cause::function, "Function of the calls that waited: index into functions.")
         .def_ro("path", &Cause::path)
-        .def_ro("process", &Cause::process, "That came late: index into ranks.")
+        .def_ro("process", &Cause::process, "Process that came late: index into ranks.")
         .def_ro("instances", &Cause::instances)
         .def_ro("waiters", &Cause::waiters, "Calls that waited, over all instances.")
         .def_ro("waiting_s", &Cause::waiting_s)

@@ -66,7 +66,7 @@ std::vector<std::tuple<std::int32_t, std::int32_t, std::uint64_t, double>> sent_
     const nb::gil_scoped_release released;
     const trace::Trace trace = trace::read_trace(files);
     std::vector<std::tuple<std::int32_t, std::int32_t, std::uint64_t, double>> out;
-    for (const trace::Sent& one : trace::sent(trace))
+    for (const trace::PairTraffic& one : trace::sent(trace))
         out.emplace_back(trace.processes[static_cast<std::size_t>(one.from)].rank,
                          trace.processes[static_cast<std::size_t>(one.to)].rank, one.messages, one.bytes);
     return out;
@@ -105,8 +105,8 @@ void register_what_if(nb::module_& m) {
         .def_ro("measured_s", &InCalls::measured_s)
         .def_ro("replayed_s", &InCalls::replayed_s);
     nb::class_<WhatIf>(m, "TraceWhatIf", "A recorded job with other costs of communication.")
-        .def_ro("measured", &WhatIf::measured, "With measured costs.")
-        .def_ro("changed", &WhatIf::changed, "By scale.")
+        .def_ro("measured", &WhatIf::measured, "Replay with measured costs.")
+        .def_ro("changed", &WhatIf::changed, "Replays with changed costs, by scale.")
         .def_ro("functions", &WhatIf::functions)
         .def_ro("paths", &WhatIf::paths, "As Waits has them.")
         .def_ro("ranks", &WhatIf::ranks);

@@ -23,7 +23,7 @@ struct FormulaInput {
     const Tiers& tiers;  ///< in the order in which the specification takes ranks, of 2 or more
     const Request& request;
     const Spec& spec;
-    double bytes;   ///< of a block, or of the vector; 0 where that is unknown
+    double bytes;   ///< size of a block, or of the vector; 0: unknown
     bool combines;  ///< a reduction
     bool to_root;   ///< gather or reduce
     bool shares;    ///< ranks of a node may read each other's memory; else `shared` falls back to messages

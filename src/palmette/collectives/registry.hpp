@@ -58,7 +58,7 @@ struct Algorithm {
     /// Specifications, separated by blanks, that the model considers where no row of a decision table speaks, and the
     /// tuner where it has no grid of keys.
     std::string_view candidates = {};
-    /// Likewise those that every test of algorithms goes through, in C++ and under MPIs. Segments are for blocks of
+    /// Specifications that every test of algorithms goes through, in C++ and under MPIs. Segments are for blocks of
     /// some bytes.
     std::string_view samples = {};
     /// Name of the algorithm of the same collective that is nearest to it and that other MPIs have, for `palmette
@@ -101,7 +101,7 @@ void check_keys(const Spec& spec, const std::vector<std::string_view>& known, co
 bool in_segments(const Spec& spec);
 bool chained_on_top(const Spec& spec);
 
-/// Key single=SIZE: exposures of at least so many bytes are read by single copy, where the kernel allows that. The plan
+/// Key single=SIZE: exposures of at least SIZE bytes are read by single copy, where the kernel allows that. The plan
 /// is the same; the runtime reads the key. Throws base::Error for a bad size and for a spec that shares no memory.
 void check_single_copy(const Spec& spec);
 

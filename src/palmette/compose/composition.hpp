@@ -34,7 +34,7 @@ class RankSet {
     RankSet() = default;
     static RankSet all(std::int32_t ranks) { return RankSet({0, ranks}); }
     static RankSet one(Rank rank) { return RankSet({rank.value, 1}); }
-    /// In any order, each once or more.
+    /// The set of ranks that are given in any order, each once or more.
     static RankSet of(std::vector<std::int32_t> ranks);
 
     bool contains(std::int32_t rank) const;
@@ -61,7 +61,7 @@ class Lengths {
     static Lengths cut(std::int64_t blocks, std::int64_t total_bytes, std::int64_t element_bytes);
     static Lengths list(std::vector<std::int64_t> bytes);
     static Lengths rule(std::int64_t blocks, std::function<std::int64_t(std::int64_t)> bytes_of);
-    /// Of those blocks that are known, (block, bytes) ascending; the others' are never asked for.
+    /// Lengths of the known blocks alone, (block, bytes) ascending; those of others are never asked for.
     static Lengths some(std::int64_t blocks, std::vector<std::pair<std::int64_t, std::int64_t>> bytes);
 
     std::int64_t blocks() const { return blocks_; }
@@ -136,12 +136,12 @@ class Composition {
     /// All primitives, phase by phase, in the order in which they were added.
     void visit(const Visit& visit) const;
     /// What was declared with `hold`.
-    struct Held {
+    struct Holding {
         Rank rank;
         Buffer buffer;
         Interval blocks;
     };
-    const std::vector<Held>& held() const { return held_; }
+    const std::vector<Holding>& held() const { return held_; }
 
   private:
     struct Item {
@@ -157,7 +157,7 @@ class Composition {
     std::vector<std::string> buffers_;
     std::vector<Operation> operations_;
     std::vector<Item> items_;
-    std::vector<Held> held_;
+    std::vector<Holding> held_;
     std::int32_t phases_ = 0;
     bool local_ = false;
 };

@@ -15,7 +15,7 @@ namespace {
 using base::fail;
 
 /// Accumulates the common properties of a phase's primitives over one traversal.
-struct Seen {
+struct PhaseSummary {
     std::int64_t primitives = 0, single = 0;
     std::int32_t least_root = std::numeric_limits<std::int32_t>::max(), most_root = -1;
     std::int32_t least_other = std::numeric_limits<std::int32_t>::max(), most_other = -1;
@@ -69,14 +69,16 @@ Factory::Factory(const Composition& composition, const Job& job, const Tree& tre
     if (factoring_.landings < 1) fail("landings ", factoring_.landings, ": expected 1 or more");
     for (std::int32_t r = 0; r < job.size() && in_rank_order_; ++r)
         in_rank_order_ = job.position_of(Rank{r}).value == r;
-    std::vector<Seen> multicasts(static_cast<std::size_t>(composition.phases())), reductions = multicasts;
+    std::vector<PhaseSummary> multicasts(static_cast<std::size_t>(composition.phases())), reductions = multicasts;
     composition.visit([&](std::int32_t phase, const Primitive& primitive) {
         (primitive.reduces ? reductions : multicasts)[static_cast<std::size_t>(phase)].note(primitive);
     });
     // What a rank sees of a local composition tells nothing about the others'.
-    const auto manner = [&](const Seen& seen) { return composition.local() ? Manner{} : seen.manner(job.size()); };
-    for (const Seen& seen : multicasts) multicasts_.push_back(manner(seen));
-    for (const Seen& seen : reductions) reductions_.push_back(manner(seen));
+    const auto manner = [&](const PhaseSummary& seen) {
+        return composition.local() ? Manner{} : seen.manner(job.size());
+    };
+    for (const PhaseSummary& seen : multicasts) multicasts_.push_back(manner(seen));
+    for (const PhaseSummary& seen : reductions) reductions_.push_back(manner(seen));
     if (tag_limit() > std::numeric_limits<std::int32_t>::max())
         fail("the composition has too many phases, stages and pipelined parts for the tags of messages");
 }
@@ -91,8 +93,8 @@ Manner Factory::manner_of(std::int32_t phase, const Primitive& primitive) const 
     return out;
 }
 
-Factory::Placed Factory::placed(std::int32_t phase, const Primitive& primitive) const {
-    Placed out{job_.position_of(primitive.root).value, primitive.others, primitive.reduces,
+Factory::PlacedPrimitive Factory::placed(std::int32_t phase, const Primitive& primitive) const {
+    PlacedPrimitive out{job_.position_of(primitive.root).value, primitive.others, primitive.reduces,
                manner_of(phase, primitive)};
     if (in_rank_order_ || primitive.others.count() == job_.size()) return out;
     std::vector<std::int32_t> list;
@@ -103,7 +105,7 @@ Factory::Placed Factory::placed(std::int32_t phase, const Primitive& primitive) 
     return out;
 }
 
-void Factory::edges(std::int32_t me, const Placed& placed, std::int32_t stripe, std::vector<Edge>& out) const {
+void Factory::edges(std::int32_t me, const PlacedPrimitive& placed, std::int32_t stripe, std::vector<Edge>& out) const {
     const auto& [root, others, reduces, manner] = placed;
     if (manner.ordered && !in_rank_order_) {
         // Positions aren't in rank order: all send directly to the root, which combines in rank order.
@@ -122,7 +124,7 @@ void Factory::edges(std::int32_t me, const Placed& placed, std::int32_t stripe, 
 
 void Factory::messages_of(std::int32_t phase, const Primitive& primitive,
                           const std::function<void(Rank from, Rank to)>& visit) const {
-    const Placed where = placed(phase, primitive);
+    const PlacedPrimitive where = placed(phase, primitive);
     std::vector<Edge> messages;
     for (std::int32_t stripe = 0; stripe < factoring_.stripes; ++stripe) {
         // All ranks of a route are reached from the root along its messages.

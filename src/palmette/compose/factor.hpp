@@ -74,15 +74,15 @@ class Factory {
     friend class OwnProgram;
     Manner manner_of(std::int32_t phase, const Primitive& primitive) const;
     /// A primitive over positions instead of ranks.
-    struct Placed {
+    struct PlacedPrimitive {
         std::int32_t root = 0;
         RankSet others;
         bool reduces = false;
         Manner manner;
     };
-    Placed placed(std::int32_t phase, const Primitive& primitive) const;
+    PlacedPrimitive placed(std::int32_t phase, const Primitive& primitive) const;
     /// Appends the messages of position `me` for one stripe.
-    void edges(std::int32_t me, const Placed& placed, std::int32_t stripe, std::vector<Edge>& out) const;
+    void edges(std::int32_t me, const PlacedPrimitive& placed, std::int32_t stripe, std::vector<Edge>& out) const;
 
     const Composition& composition_;
     const Job& job_;
@@ -90,7 +90,7 @@ class Factory {
     Factoring factoring_;
     Router router_;
     bool in_rank_order_;
-    /// By phase, for multicasts and for reductions.
+    /// Manners of multicasts and of reductions, by phase.
     std::vector<Manner> multicasts_, reductions_;
 };
 

@@ -39,7 +39,7 @@ struct Method {
 /// Nested partitions of the positions, outermost first; those of the last are single ranks.
 struct Tree {
     struct Level {
-        std::string name;  ///< of its groups
+        std::string name;  ///< name of the groups
         Partition groups;
     };
     std::vector<Level> levels;

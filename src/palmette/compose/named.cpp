@@ -173,8 +173,8 @@ Composition allreduce_reduce_broadcast(const NamedRequest& request) {
 
 }  // namespace
 
-const std::vector<Named>& named() {
-    static const base::NeverDestroyed list(std::vector<Named>{
+const std::vector<NamedCollective>& named() {
+    static const base::NeverDestroyed list(std::vector<NamedCollective>{
         {"gather", "p multicasts, each to the root", true, false, gather},
         {"scatter", "p reductions, each with the root as its one source", true, false, scatter},
         {"broadcast", "one multicast", true, false, broadcast},
@@ -193,10 +193,11 @@ const std::vector<Named>& named() {
 }
 
 Composition compose(std::string_view name, const NamedRequest& request) {
-    const auto at = std::find_if(named().begin(), named().end(), [&](const Named& row) { return row.name == name; });
+    const auto at =
+        std::find_if(named().begin(), named().end(), [&](const NamedCollective& row) { return row.name == name; });
     if (at == named().end()) {
         std::string known;
-        for (const Named& row : named()) known += base::cat(known.empty() ? "" : ", ", row.name);
+        for (const NamedCollective& row : named()) known += base::cat(known.empty() ? "" : ", ", row.name);
         fail("composition '", name, "' is unknown: there are ", known);
     }
     if (request.ranks < 1) fail(name, ": needs at least one rank, not ", request.ranks);

@@ -13,15 +13,15 @@ namespace palmette::compose {
 /// Parameters of a composition by name.
 struct NamedRequest {
     std::int32_t ranks = 1;
-    Rank root{0};  ///< of rooted ones
+    Rank root{0};  ///< root of rooted collectives
     /// Bytes: one number, or one for each rank, or for alltoall one for each pair (source * ranks + target). Of
     /// broadcast, reduce and allreduce the whole vector in one number, or each rank's part in between.
     std::vector<std::int64_t> bytes{1};
     std::int64_t element_bytes = 1;
-    Operation operation;  ///< of reductions
+    Operation operation;  ///< operation of reductions
 };
 
-struct Named {
+struct NamedCollective {
     const char* name;
     const char* sentence;
     bool rooted;
@@ -31,7 +31,7 @@ struct Named {
 
 /// gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather,
 /// reduce_scatter, allreduce, allreduce_reduce_broadcast.
-const std::vector<Named>& named();
+const std::vector<NamedCollective>& named();
 
 /// Throws base::Error on an unknown name, a root out of range, a wrong number of lengths, and lengths that are no whole
 /// number of elements.

@@ -43,7 +43,7 @@ void OwnProgram::concern(std::int32_t phase, const Primitive& primitive) {
     const bool root = primitive.root == rank_;
     const bool other = primitive.others.contains(rank_.value);
     if (root || other) check_conflicts(phase, primitive, root, other);
-    const Factory::Placed placed = factory_.placed(phase, primitive);
+    const Factory::PlacedPrimitive placed = factory_.placed(phase, primitive);
 
     Unit unit;
     unit.phase = phase;

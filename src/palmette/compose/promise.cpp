@@ -46,7 +46,7 @@ Holdings::Holdings(const Composition& composition, std::int32_t only) {
         else if (primitive.others.contains(only))
             note(only, theirs, primitive.blocks);
     });
-    for (const Composition::Held& held : composition.held()) note(held.rank.value, held.buffer, held.blocks);
+    for (const Composition::Holding& held : composition.held()) note(held.rank.value, held.buffer, held.blocks);
     for (auto& [key, list] : lists) blocks_[key] = united(list);
 }
 

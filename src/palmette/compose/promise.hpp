@@ -12,7 +12,7 @@ namespace palmette::compose {
 /// Composition::hold.
 class Holdings {
   public:
-    /// Of all ranks, or of one. Traverses all primitives once.
+    /// Computes what all ranks hold, or what rank `only` holds. Traverses all primitives once.
     explicit Holdings(const Composition& composition, std::int32_t only = -1);
     const plan::Blocks& of(Rank rank, Buffer buffer) const;
 

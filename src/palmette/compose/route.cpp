@@ -28,7 +28,8 @@ struct Router::Walk {
     Manner manner;
     std::vector<Edge>& out;
     std::vector<std::int32_t> extra;   ///< relays in the current group, which must be reached as well
-    std::vector<std::int32_t> groups;  ///< of the current level: the other groups with targets or relays, in ring order
+    /// Groups of the current level that have targets or relays, without the own one, in ring order.
+    std::vector<std::int32_t> groups;
 
     bool wanted(std::int32_t first, std::int32_t end) const {
         const std::int32_t next = targets.next(first);
@@ -97,7 +98,7 @@ std::string Router::stage_name(std::int32_t stage) const {
     return "inside";
 }
 
-std::int32_t Router::neighbor(std::size_t level, std::int32_t group, std::int32_t from, std::int32_t stripe) const {
+std::int32_t Router::neighbour(std::size_t level, std::int32_t group, std::int32_t from, std::int32_t stripe) const {
     if (stripe == 0) return from;
     // Stripes stay on the node: the innermost groups of more than one rank, or the group itself where that is smaller.
     std::int32_t first = tree_.levels[level].groups.first(group), end = tree_.levels[level].groups.end(group);
@@ -127,7 +128,7 @@ std::int32_t lane_rank(const Partition& groups, std::int32_t group, std::int32_t
 std::int32_t Router::exit_of(std::size_t level, std::int32_t group, const Walk& walk, std::int32_t from) const {
     const std::int32_t lanes = methods_[level].lanes;
     if (walk.manner.ordered) return from;
-    if (walk.manner.one_root || lanes == 0) return neighbor(level, group, from, walk.stripe);
+    if (walk.manner.one_root || lanes == 0) return neighbour(level, group, from, walk.stripe);
     return lane_rank(tree_.levels[level].groups, group, lane_of(level, group, walk, from), lanes);
 }
 

@@ -52,7 +52,7 @@ class Router {
     /// Appends the messages of position `me` when `root` multicasts to `others` (positions).
     void multicast(std::int32_t me, std::int32_t root, const RankSet& others, std::int32_t stripe, Manner manner,
                    std::vector<Edge>& out) const;
-    /// The same in reverse: `others` contribute, `root` gets the result.
+    /// Edges of the reduction that reverses multicast(): `others` contribute, `root` gets the result.
     void reduce(std::int32_t me, std::int32_t root, const RankSet& others, std::int32_t stripe, Manner manner,
                 std::vector<Edge>& out) const;
 
@@ -67,7 +67,7 @@ class Router {
                 std::int32_t stage, Walk& walk) const;
     std::int32_t lane_of(std::size_t level, std::int32_t group, const Walk& walk, std::int32_t from) const;
     /// The rank that relays a stripe of a rank's own data.
-    std::int32_t neighbor(std::size_t level, std::int32_t group, std::int32_t from, std::int32_t stripe) const;
+    std::int32_t neighbour(std::size_t level, std::int32_t group, std::int32_t from, std::int32_t stripe) const;
 
     const Tree& tree_;
     std::vector<Method> methods_;

@@ -40,7 +40,7 @@ class Contributions {
     struct Node {
         std::int64_t block;
         std::vector<Interval> order;   ///< ranks, as operands stand
-        std::vector<Interval> sorted;  ///< the same ranks, ascending
+        std::vector<Interval> sorted;  ///< the ranks of `order`, ascending
     };
     std::vector<Node> nodes_;
     std::map<std::pair<std::int32_t, std::int64_t>, Contents> leaves_;

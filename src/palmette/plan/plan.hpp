@@ -17,12 +17,12 @@ using topology::Job;
 /// The collective that a plan is made for. The same on all ranks.
 struct Request {
     Collective collective = Collective::gather;
-    Rank root{0};  ///< of gather, scatter, bcast and reduce only
+    Rank root{0};  ///< root of gather, scatter, bcast and reduce
     /// What one rank contributes (gather, allgather), gets (scatter, reduce_scatter) or sends to each other rank
     /// (alltoall); the whole vector of bcast, reduce, allreduce, scan and exscan. -1 where ranks don't know each
     /// other's sizes (gatherv, scatterv, alltoallv, alltoallw).
     std::int64_t block_bytes = -1;
-    std::int64_t element_bytes = 1;  ///< of a reduction: cuts lie at element boundaries
+    std::int64_t element_bytes = 1;  ///< a reduction's element size: cuts lie at element boundaries
     bool ordered = false;        ///< the operation isn't commutative: contributions are combined in the order of ranks
     bool shared_memory = false;  ///< ranks of a node may use expose and pull
 };
@@ -32,7 +32,7 @@ struct Plan {
     Request request;
     std::string algorithm;                       ///< as in docs/reference/algorithm-spec.md
     std::vector<Program> programs;               ///< by rank, then by service position
-    std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: its specification
+    std::shared_ptr<const Contract> contract{};  ///< specification of Collective::composed
 };
 
 /// The block that belongs to a rank, in the program's block order.

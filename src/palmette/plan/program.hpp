@@ -118,7 +118,7 @@ struct Span {
 /// All that one rank does in a plan. Its size is proportional to the rank's own steps.
 struct Program {
     Rank rank;
-    std::int32_t service = -1;  ///< of a service position: index into Job::aggregators; -1: a rank's program
+    std::int32_t service = -1;  ///< index into Job::aggregators for a service position; -1: a rank's program
     BlockOrder order = BlockOrder::topology;
     std::vector<Step> steps;  ///< every step waits for earlier ones only
     std::vector<Region> regions;
@@ -126,7 +126,8 @@ struct Program {
     /// Number of blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as evenly as elements
     /// allow; the same on all ranks.
     std::int64_t cut = 1;
-    /// Of messages with service positions: the tag modulo this is their channel, whose order is that of tags; 0: none.
+    /// Number of channels to each service position: a message's channel is its tag modulo this, ordered by tags; 0:
+    /// none.
     std::int32_t channels = 0;
     std::vector<Blocks> scratch;  ///< by layer: the blocks to allocate
     std::vector<std::string> stages;
@@ -174,7 +175,7 @@ class ProgramBuilder {
     /// `readers`: number of pulls that read it, over all ranks.
     StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
                   const std::vector<StepId>& waits, Slice slice = {});
-    /// The same with a copy into the node's shared memory, so that the region may be overwritten at once.
+    /// Exposes a copy in the node's shared memory, so that the region may be overwritten at once.
     StepId expose_copy(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
                        const std::vector<StepId>& waits, Slice slice = {});
     /// `exposed`: all blocks that `from` exposes under this tag; `blocks`: those that are read.

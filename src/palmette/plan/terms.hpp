@@ -25,7 +25,7 @@ class Terms {
     Contents leaf(std::int32_t rank, Buffer buffer, std::int64_t block);
     /// left op right. Nothing when their blocks differ; `why` says which.
     std::optional<Contents> combine(std::uint8_t operation, Contents left, Contents right, std::string& why);
-    /// The same expression under a new handle.
+    /// The expression of `contents` under a new handle.
     Contents again(Contents contents);
 
     bool equal(Contents a, Contents b) const { return form(a) == form(b); }

@@ -23,7 +23,7 @@ inline std::string at(const Program& program, StepId step) {
                program.stages.empty() ? "" : program.stages[program.steps[step].stage], ")");
 }
 
-/// Which blocks of which buffer a rank may access.
+/// The blocks of each buffer that a rank may access.
 class Rights {
   public:
     Rights(const Plan& plan, const Job& job, const Program& program) : program_(program) {

@@ -10,7 +10,7 @@
 
 namespace palmette::record {
 
-/// Bytes of so many elements of a type; 0 for a handle that can't be a type's.
+/// Bytes of `count` elements of a type; 0 for a handle that can't be a type's.
 std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type);
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)

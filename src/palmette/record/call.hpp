@@ -43,7 +43,7 @@ class Call {
         function_ = function;
         thread->plan = 0;
         if (!current->with_paths()) return;
-        const PathTable::Found found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
+        const PathTable::Lookup found = current->paths().find(first_->walk(), first_->unloads, return_address, frame);
         path_ = found.number;
         if (calls_have_python.load(std::memory_order_relaxed)) [[unlikely]]
             path_ = path_with_python(current->paths(), path_, return_address, frame);
@@ -73,22 +73,22 @@ class Call {
         if (const MPI_Count size = size_of(type); size > 0)
             bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
     }
-    /// The same of one message: nothing moves to or from MPI_PROC_NULL.
+    /// Adds the bytes of one message: none to or from MPI_PROC_NULL.
     void bytes_of_message(std::int64_t count, MPI_Datatype type) {
         if (peer_ != nobody) bytes(count, type);
     }
-    /// The same, a block for each rank.
+    /// Adds the bytes of one block for each rank.
     void bytes_for_all(std::int64_t count, MPI_Datatype type, MPI_Comm comm, bool of_local_group) {
         bytes(count * ranks_of(comm, of_local_group), type);
     }
-    /// The same, this rank's block of a list.
+    /// Adds the bytes of this rank's block, from a list by rank.
     template <class Count>
     void bytes_of_own(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
         int rank = 0;
         if (counts != nullptr && is_known(comm) && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
             bytes(counts[rank], type);
     }
-    /// The same, one count for each rank. O(ranks), as the call itself.
+    /// Adds the bytes of blocks with one count for each rank. O(ranks), as the call itself.
     template <class Count>
     void bytes_of_list(const Count* counts, MPI_Datatype type, MPI_Comm comm, bool of_local_group) {
         if (counts == nullptr) return;
@@ -97,7 +97,7 @@ class Call {
         for (int r = 0; r < ranks; ++r) sum += counts[r];
         bytes(sum, type);
     }
-    /// The same, one type for each rank besides.
+    /// Adds the bytes of blocks with one count and one type for each rank.
     template <class Count, class Types>
     void bytes_of_lists(const Count* counts, const Types& types, MPI_Comm comm) {
         if (counts == nullptr) return;
@@ -105,7 +105,7 @@ class Call {
         for (int r = 0; r < ranks; ++r)
             if (counts[r] > 0) bytes(counts[r], types[r]);
     }
-    /// The same, a block for each neighbour that there is: alike, or from lists.
+    /// Adds the bytes of one block for each neighbour: all of one size, or from lists.
     void bytes_for_neighbours(const Blocks& blocks, MPI_Comm comm) {
         if (is_known(comm))
             recorder_->peers().for_neighbours(comm, blocks,
@@ -143,7 +143,7 @@ class Call {
     }
     /// The receive of that message: on its channel it stands where the probe did.
     void takes(MPI_Message message) {
-        const std::optional<Recorder::Matched> found = recorder_->take_matched(message);
+        const std::optional<Recorder::MatchedMessage> found = recorder_->take_matched(message);
         if (!found) return;
         with(found->peer, found->tag);
         communicator_ = found->communicator;
@@ -231,8 +231,8 @@ class Call {
     void keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     /// One of them is complete; null: nobody says whom a message was from.
     void completed(int index, const MPI_Status* status);
-    /// The others aren't waited for any more, but that those are complete which are so after an error. `status_of(i)`:
-    /// that of the i-th; null: there is none.
+    /// No other request is waited for; after an error those that are complete count as completed.
+    /// `status_of(i)`: status of the i-th request; null: there is none.
     template <class List, class StatusOf>
     void stops_waiting(List list, bool succeeded, StatusOf status_of);
     /// One of the requests is found to be complete, and is left to be completed.
@@ -242,7 +242,7 @@ class Call {
     /// message of one isn't gone).
     template <class List>
     void starts(int count, List list);
-    /// Those that it has started, which send from then on.
+    /// Marks the requests that the call has started: they send from then on.
     template <class List>
     void started(int count, List list);
     void cancels(MPI_Request request) {
@@ -279,7 +279,7 @@ class Call {
     }
 
   private:
-    /// For `end_left`.
+    /// A call that is ended by `end_left`.
     Call(Recorder& current, ThreadState& thread) : recorder_(&current), thread_(&thread) {}
 
     static constexpr int nobody = -1, any_source = -2;
@@ -321,7 +321,7 @@ class Call {
             PMPI_Comm_size(comm, &ranks);
         return ranks;
     }
-    /// Of a type that the program used before, without asking the MPI, unless it has freed a type since.
+    /// Size of a datatype in bytes; cached for types that the program used before, unless it has freed a type since.
     MPI_Count size_of(MPI_Datatype type) {
         ThreadState& thread = *thread_;
         const std::uint64_t freed = freed_types.load(std::memory_order_acquire);
@@ -337,7 +337,7 @@ class Call {
     bool is_known(MPI_Comm comm) const { return communicator_ != 0 || recorder_->knows(comm); }
     void count_only(const void* return_address, const void* frame);
     void count_nested(Recorder& current, ThreadState& thread);
-    void keep(MPI_Request request, std::unique_ptr<Sending> sending);
+    void keep(MPI_Request request, std::unique_ptr<PersistentSend> sending);
     void follow(std::uint32_t plan);
     void complete(trace::RequestEntry& entry, const MPI_Status* status);
     void add_request(const trace::RequestEntry& entry, std::uint64_t end, std::int32_t peer, std::int32_t tag);
@@ -348,18 +348,18 @@ class Call {
     Recorder* recorder_ = nullptr;   ///< null: the call isn't recorded
     Recorder* counter_ = nullptr;    ///< null: what it sends isn't counted
     ThreadState* first_ = nullptr;   ///< the thread's first state
-    ThreadState* thread_ = nullptr;  ///< that of the stack that the call is on
+    ThreadState* thread_ = nullptr;  ///< state for the stack that the call is on
     base::OuterCalls::Place place_;
     std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
     MPI_Request request_{};
-    std::unique_ptr<Sending> sending_;  ///< what the request sends that it has made
+    std::unique_ptr<PersistentSend> sending_;  ///< what the request sends that it has made
     trace::RequestEntry* freed_ = nullptr;
     std::uint32_t path_ = 0, requests_ = 0;
     std::int32_t peer_ = -1, tag_ = 0;
     std::uint16_t function_ = 0, communicator_ = 0;
     bool made_ = false, receives_ = false;
     trace::Persistent made_persistent_ = trace::Persistent::no;
-    std::uint64_t matched_ticks_ = 0;  ///< of the probe that has found the message which the call receives
+    std::uint64_t matched_ticks_ = 0;  ///< begin of the probe that found the message which the call receives
     std::int32_t received_from_ = -1, received_tag_ = 0;
     std::uint64_t received_bytes_ = 0;
 };

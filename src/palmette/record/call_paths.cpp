@@ -35,7 +35,7 @@ void PathTable::attach(trace::SectionHeader& section) {
     section.paths.count.store(1, std::memory_order_release);  // 0: unknown
 }
 
-PathTable::Found PathTable::find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address,
+PathTable::Lookup PathTable::find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address,
                                  const void* frame) {
     if (const std::uint64_t now = unloads.load(std::memory_order_acquire); now != seen) [[unlikely]] {
         seen = now;
@@ -176,12 +176,12 @@ std::uint32_t PathTable::number_of_module(const trace::ModuleEntry& entry) {
 }
 
 void PathTable::learn_modules() {
-    struct Loaded {
+    struct LoaderCounts {
         std::uint64_t loads = 0, unloads = 0;
     } loaded;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* argument) {
-            *static_cast<Loaded*>(argument) = {info->dlpi_adds, info->dlpi_subs};
+            *static_cast<LoaderCounts*>(argument) = {info->dlpi_adds, info->dlpi_subs};
             return 1;
         },
         &loaded);

@@ -33,13 +33,13 @@ class PathTable {
 
     void attach(trace::SectionHeader& section);
 
-    struct Found {
-        std::uint32_t number = 0;   ///< of the path; 0: the tables are full
+    struct Lookup {
+        std::uint32_t number = 0;   ///< the path's number; 0: the tables are full
         std::uintptr_t bottom = 0;  ///< the outermost stack pointer
     };
-    /// Of a call from a wrapper with that frame address. `walk`: the calling thread's; `seen`: `unloads` when that was
-    /// last known to be right.
-    Found find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
+    /// Path of a call from a wrapper with frame address `frame`. `walk`: the calling thread's;
+    /// `seen`: `unloads` when `walk` was last known to be right.
+    Lookup find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address, const void* frame);
     trace::SectionHeader* section() { return section_; }
     /// The number of a path whose frames are known, from the innermost outwards: a module and an offset each. 0: no
     /// place.
@@ -72,11 +72,11 @@ class PathTable {
     trace::SectionHeader* section_ = nullptr;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  ///< by a hash of all frames
-    std::vector<Module> modules_;                               ///< that are loaded now
+    std::vector<Module> modules_;                               ///< modules that are loaded now
     std::map<std::string, std::uint32_t> module_numbers_;       ///< by build id and path
     /// Region << 32 | path << 16 | number, by a hash of the first two: those that were asked for last.
     std::array<std::atomic<std::uint64_t>, 1024> in_regions_{};
-    std::uint64_t loads_ = 0, unloads_ = 0;  ///< of the loader, when `modules_` was true
+    std::uint64_t loads_ = 0, unloads_ = 0;  ///< the loader's counters when `modules_` was true
 };
 
 }  // namespace palmette::record

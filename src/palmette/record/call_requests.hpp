@@ -36,7 +36,7 @@ inline void Call::follow(std::uint32_t plan) {
     if (persistent) bytes_ = 0;  // the starts move them
 }
 
-inline void Call::keep(MPI_Request request, std::unique_ptr<Sending> sending) {
+inline void Call::keep(MPI_Request request, std::unique_ptr<PersistentSend> sending) {
     if (request == MPI_REQUEST_NULL) return;
     if (*this) {  // it will be followed
         sending_ = std::move(sending);
@@ -64,18 +64,20 @@ inline void Call::keep(MPI_Request request, std::unique_ptr<Sending> sending) {
 
 inline void Call::keeps(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
     trace::PeerEntry* const to = dest < 0 ? nullptr : counter_->peer(comm, dest, *thread_);
-    if (to) keep(request, std::make_unique<Sending>(Sending{trace::SentBy::messages, {{to, bytes_of(count, type)}}}));
+    if (to)
+        keep(request, std::make_unique<PersistentSend>(
+                          PersistentSend{trace::SentBy::messages, {{to, bytes_of(count, type)}}}));
 }
 
 inline void Call::keeps_for_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
-    auto sending = std::make_unique<Sending>(Sending{trace::SentBy::neighbours, {}});
+    auto sending = std::make_unique<PersistentSend>(PersistentSend{trace::SentBy::neighbours, {}});
     counter_->peers().for_neighbours(
         comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) { sending->parts.emplace_back(&to, bytes); });
     keep(request, std::move(sending));
 }
 
 inline void Call::keeps_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
-    auto sending = std::make_unique<Sending>(Sending{trace::SentBy::exchanges, {}});
+    auto sending = std::make_unique<PersistentSend>(PersistentSend{trace::SentBy::exchanges, {}});
     counter_->peers().for_members(
         comm, blocks, [&](trace::PeerEntry& to, std::uint64_t bytes) { sending->parts.emplace_back(&to, bytes); });
     keep(request, std::move(sending));
@@ -176,7 +178,7 @@ void Call::started(int count, List list) {
                 counter_->count_unfollowed();
                 continue;
             }
-            if (const Sending* const sending = counter_->requests().sending(entry))
+            if (const PersistentSend* const sending = counter_->requests().sending(entry))
                 for (const auto& [to, bytes] : sending->parts) counter_->add_sent(*to, sending->by, bytes);
             if (!*this || entry->persistent == trace::Persistent::unrecorded) continue;
             entry->plan = count == 1 ? thread_->plan : 0;

@@ -54,7 +54,7 @@ inline std::int64_t node_now_ns() { return monotonic_now_ns() + node_offset_ns; 
 /// Takes it from both clocks.
 void begin_node_time();
 
-/// The same moment by both clocks.
+/// One moment by both clocks.
 struct BothClocks {
     std::uint64_t ticks;
     std::int64_t monotonic_ns;

@@ -115,7 +115,7 @@ bool CodeRules::learn(std::uintptr_t address, std::uint32_t generation, CodeRule
 
 std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t generation) {
     for (std::size_t i = 0; i < known_count_; ++i) {
-        Known& one = known_[i];
+        CacheEntry& one = known_[i];
         if (one.base == module.dlpi_addr && one.headers == module.dlpi_phdr && one.generation == generation)
             return one.number;
     }
@@ -135,8 +135,9 @@ std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t gen
         entries[number] = entry;
         table.count.store(number + 1, std::memory_order_release);
     }
-    Known* place =
-        std::find_if(known_, known_ + known_count_, [&](const Known& one) { return one.generation != generation; });
+    CacheEntry* place =
+        std::find_if(known_, known_ + known_count_,
+                     [&](const CacheEntry& one) { return one.generation != generation; });
     if (place == known_ + most_known) return number;
     if (place == known_ + known_count_) ++known_count_;
     *place = {module.dlpi_addr, module.dlpi_phdr, generation, number};

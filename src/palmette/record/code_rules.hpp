@@ -25,7 +25,7 @@ class CodeRules {
     void attach(trace::SectionHeader& section) {
         section_ = &section;
         slots_ = zeroed<Slot>(slots);
-        known_ = zeroed<Known>(most_known);
+        known_ = zeroed<CacheEntry>(most_known);
     }
 
     /// False: nothing can be learnt in this moment. Async-signal-safe; 5 ns, and microseconds the first time.
@@ -64,13 +64,13 @@ class CodeRules {
     base::ReadablePages readable_;
     std::uint32_t readable_since_ = 0;
     /// Modules that have a number, changed while learning only, as are those pages.
-    struct Known {
+    struct CacheEntry {
         std::uintptr_t base = 0;
         const void* headers = nullptr;
         std::uint32_t generation = 0, number = 0;
     };
     static constexpr std::size_t most_known = 1024;
-    Known* known_ = nullptr;
+    CacheEntry* known_ = nullptr;
     std::size_t known_count_ = 0;
 };
 

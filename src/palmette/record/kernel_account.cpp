@@ -7,7 +7,7 @@ namespace palmette::record {
 // Simulated ranks share a thread.
 bool KernelAccount::open() { return false; }
 void KernelAccount::close() {}
-std::optional<Accounted> KernelAccount::read() const { return std::nullopt; }
+std::optional<AccountReading> KernelAccount::read() const { return std::nullopt; }
 bool KernelAccount::is_own() const { return false; }
 
 }  // namespace palmette::record
@@ -33,7 +33,7 @@ bool KernelAccount::open() {
     if (fstat(file_, &status) != 0) return false;
     device_ = status.st_dev;
     inode_ = status.st_ino;
-    const std::optional<Accounted> found = read();
+    const std::optional<AccountReading> found = read();
     if (found && found->ran_ns > 0) return true;
     close();
     return false;
@@ -49,11 +49,11 @@ void KernelAccount::close() {
     file_ = -1;
 }
 
-std::optional<Accounted> KernelAccount::read() const {
+std::optional<AccountReading> KernelAccount::read() const {
     std::array<char, 96> text;
     const ssize_t bytes = pread(file_, text.data(), text.size(), 0);
     if (bytes <= 0) return std::nullopt;
-    Accounted out;
+    AccountReading out;
     const char* const end = text.data() + bytes;
     const auto ran = std::from_chars(text.data(), end, out.ran_ns);
     if (ran.ec != std::errc{} || ran.ptr == end || *ran.ptr != ' ') return std::nullopt;

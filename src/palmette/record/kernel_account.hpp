@@ -9,13 +9,13 @@
 namespace palmette::record {
 
 /// Sums since the thread began.
-struct Accounted {
+struct AccountReading {
     std::uint64_t ran_ns = 0;
     std::uint64_t waited_ns = 0;  ///< for a processor, though it could have run
     std::uint64_t io = 0;         ///< page faults that needed I/O, and blocks that it has read and written
 };
 
-/// Of the thread that opens it, and no other.
+/// The kernel's account of the thread that opens it, and of no other.
 class KernelAccount {
   public:
     KernelAccount() = default;
@@ -27,16 +27,16 @@ class KernelAccount {
     bool open();
     void close();
     /// Some 1.5 us. Nothing where the program has closed the file, as those do that close all.
-    std::optional<Accounted> read() const;
+    std::optional<AccountReading> read() const;
 
-    std::uint64_t ticks = 0;  ///< when it was read last; 0: never
-    Accounted last;           ///< then
+    std::uint64_t ticks = 0;  ///< time of the last reading; 0: never
+    AccountReading last;           ///< values at `ticks`
 
   private:
     bool is_own() const;
 
     int file_ = -1;
-    std::uint64_t device_ = 0, inode_ = 0;  ///< of the file: the program may give its number to another one
+    std::uint64_t device_ = 0, inode_ = 0;  ///< identity of the file: the program may give its number to another one
 };
 
 }  // namespace palmette::record

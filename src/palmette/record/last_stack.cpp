@@ -19,7 +19,7 @@ std::uintptr_t beyond(std::uintptr_t sp, std::int32_t offset) {
 }  // namespace
 
 bool LastStack::find(CodeRules& rules, PythonFrames* python, std::uint32_t generation, StackBounds& bounds,
-                     const Registers& registers, Contexts& contexts, std::uint32_t root, Found& out) {
+                     const Registers& registers, Contexts& contexts, std::uint32_t root, Result& out) {
     if (generation != generation_ || root != root_) forget();
     generation_ = generation;
     root_ = root;
@@ -160,7 +160,7 @@ bool LastStack::emit(const SampledFrame& frame) {
 }
 
 /// Puts what was added behind what is kept, and finds the nodes. False: the stack is too deep.
-bool LastStack::take(Contexts& contexts, Found& out) {
+bool LastStack::take(Contexts& contexts, Result& out) {
     std::uint32_t node = root_;
     std::size_t depth = 0;
     if (python_met_ || native_kept_ != 0) {

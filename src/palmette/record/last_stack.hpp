@@ -14,8 +14,8 @@ namespace palmette::record {
 
 class LastStack {
   public:
-    struct Found {
-        std::uint32_t node = 0;  ///< of the innermost frame
+    struct Result {
+        std::uint32_t node = 0;  ///< the innermost frame's node
         bool is_short = false;   ///< inner frames found no place
         bool is_lost = false;    ///< the stack didn't reach the thread's start
     };
@@ -24,7 +24,7 @@ class LastStack {
     /// too deep for this, or Python's frames can't be right. Async-signal-safe. Cost: 2 ns for each frame that is as
     /// before, 30 ns for others.
     bool find(CodeRules& rules, PythonFrames* python, std::uint32_t generation, StackBounds& bounds,
-              const Registers& registers, Contexts& contexts, std::uint32_t root, Found& out);
+              const Registers& registers, Contexts& contexts, std::uint32_t root, Result& out);
 
   private:
     static constexpr std::size_t most = 255;
@@ -42,7 +42,7 @@ class LastStack {
     /// A step along Python's frames, and what its frame held.
     struct Python {
         PythonFrames::Walk::Place place;
-        PythonFrames::Seen seen;
+        PythonFrames::FrameContent seen;
         std::uint32_t node;
         std::uint16_t depth;
         std::uint16_t native;  ///< how many steps of the native stack lead to it, that of its evaluation too
@@ -60,7 +60,7 @@ class LastStack {
     Native* add_native();
     Python* add_python();
     bool emit(const SampledFrame& frame);
-    bool take(Contexts& contexts, Found& out);
+    bool take(Contexts& contexts, Result& out);
 
     static std::size_t slot_of(std::uintptr_t address) {
         return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15ULL >> 56U);
@@ -72,8 +72,8 @@ class LastStack {
     std::array<SampledFrame, SampledFrames::most_inner + SampledFrames::most_outer> emitted_;  ///< from the innermost
     std::array<std::uint8_t, 256> native_at_{}, python_at_{};  ///< by address: the index + 1
     std::size_t native_count_ = 0, python_count_ = 0;
-    std::size_t native_stays_ = 0, python_stays_ = 0;  ///< whose steps would be the same again
-    std::size_t native_kept_ = 0, python_kept_ = 0;    ///< that the walk has met
+    std::size_t native_stays_ = 0, python_stays_ = 0;  ///< frames whose steps would be the same again
+    std::size_t native_kept_ = 0, python_kept_ = 0;    ///< frames that the walk has met
     std::size_t native_added_ = 0, python_added_ = 0, emitted_count_ = 0;
     bool python_met_ = false;  ///< the innermost that is kept is one of Python's
     std::uint32_t generation_ = 0, root_ = 0;

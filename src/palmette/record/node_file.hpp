@@ -27,7 +27,7 @@ std::string host_name();
 std::vector<std::string> names_of_node();
 /// The namespace that process ids are of; 0: not known.
 std::uint64_t pid_namespace();
-/// With those above it, as mkdir -p. What fails shows when a file is made in it.
+/// Makes a folder and its parents, as mkdir -p. What fails shows when a file is made in it.
 void make_folder(const std::string& path);
 
 template <std::size_t size>
@@ -38,7 +38,7 @@ void put_text(std::array<char, size>& to, std::string_view text) {
 /// A section of the node's file, mapped. Without memory: errno says why.
 struct MappedSection {
     void* memory = nullptr;
-    bool is_first = false;  ///< of its file
+    bool is_first = false;  ///< first section of its file
 };
 
 /// Begins a section of `bytes` in the file at `path`, which is made where it isn't there. Other processes of the node

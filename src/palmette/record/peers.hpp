@@ -18,7 +18,7 @@
 namespace palmette::record {
 
 /// What each start of a persistent request sends.
-struct Sending {
+struct PersistentSend {
     trace::SentBy by = trace::SentBy::messages;
     std::vector<std::pair<trace::PeerEntry*, std::uint64_t>> parts;
 };
@@ -33,7 +33,7 @@ class PeerTable {
     static constexpr std::uint32_t most = 1U << 16U;
 
     void attach(trace::SectionHeader& section);
-    /// After MPI_Init. Local.
+    /// Reads the group of MPI_COMM_WORLD, after MPI_Init. Local.
     void know_world();
 
     /// Whoever has rank `dest` in the communicator, in its remote group of an inter-communicator; null: nobody has.

@@ -17,7 +17,7 @@
 namespace palmette::record {
 namespace {
 
-/// By the headers of each version, for 64 bits; what no version has is 0.
+/// Layouts by the headers of each version, for 64 bits; members that a version lacks are 0.
 constexpr std::array<PythonLayout, 6> layouts{{
     {.minor = 10,
      .thread_id = 176,
@@ -362,7 +362,7 @@ PythonFrames::Walk::Step PythonFrames::Walk::skip() {
     return Step::frame;
 }
 
-PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out, Seen& seen) {
+PythonFrames::Walk::Step PythonFrames::Walk::next(SampledFrame& out, FrameContent& seen) {
     const std::uintptr_t frame = at_.frame;
     const bool may_be_gone = is_first_ && layout_->minor <= 11;
     const Step step = skip();
@@ -404,7 +404,7 @@ std::int64_t PythonFrames::instruction_of(std::uintptr_t frame, std::uintptr_t c
     return static_cast<std::int64_t>(position_of(frame) - code - layout_->instructions) / 2;
 }
 
-bool PythonFrames::is_frame(std::uintptr_t frame, const Seen& seen) const {
+bool PythonFrames::is_frame(std::uintptr_t frame, const FrameContent& seen) const {
     return code_of(frame) == seen.code && position_of(frame) == seen.position;
 }
 
@@ -415,14 +415,14 @@ bool PythonFrames::is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_
     return hash != no_hash || texts_.is(number, Utf8(*layout_, text).view());
 }
 
-bool PythonFrames::is_code(const Seen& seen) const {
+bool PythonFrames::is_code(const FrameContent& seen) const {
     return type_of(seen.code) == code_type_ && pointer_at(seen.code, layout_->name) == seen.name &&
            pointer_at(seen.code, layout_->file) == seen.file && pointer_at(seen.code, layout_->lines) == seen.lines &&
            is_text(seen.name, seen.name_hash, seen.name_number) &&
            is_text(seen.file, seen.file_hash, seen.file_number) && line_check_of(seen) == seen.line_check;
 }
 
-bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen) {
+bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, FrameContent& seen) {
     const std::uintptr_t code = code_of(frame);
     if (!is_plausible(code)) return false;
     CodeSlot& slot = codes_[(code * 0x9E3779B97F4A7C15ULL >> 40U) % code_slots];
@@ -464,7 +464,7 @@ bool PythonFrames::describe(std::uintptr_t frame, bool may_be_gone, SampledFrame
 }
 
 /// Differs where the line may; its lower half is 0. 0: the function's first line stands for all.
-std::uint64_t PythonFrames::line_check_of(const Seen& seen) const {
+std::uint64_t PythonFrames::line_check_of(const FrameContent& seen) const {
     constexpr std::int64_t most_instructions = std::int64_t{1} << 20U;
     constexpr std::uint64_t most_bytes = std::uint64_t{1} << 24U;
     const auto bytes = at<std::uint64_t>(seen.lines, layout_->head + object_size);
@@ -479,7 +479,7 @@ std::uint64_t PythonFrames::line_check_of(const Seen& seen) const {
     return check != 0 ? check : std::uint64_t{1} << 32U;
 }
 
-std::uint32_t PythonFrames::line_of(const Seen& seen) {
+std::uint32_t PythonFrames::line_of(const FrameContent& seen) {
     const auto first_line = at<std::int32_t>(seen.code, layout_->first_line);
     if (seen.line_check == 0) return static_cast<std::uint32_t>(first_line);
     const std::uint64_t key = line_key(seen.code, seen.instruction);

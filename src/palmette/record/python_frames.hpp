@@ -14,7 +14,7 @@ namespace palmette::record {
 
 /// Offsets of members of an interpreter's structures, in bytes; by version.
 struct PythonLayout {
-    unsigned minor;  ///< of version 3
+    unsigned minor;  ///< minor version of Python 3
     /// Members of a thread state: `current` is where the innermost evaluation (3.12 and older) or frame stands.
     std::uint32_t thread_id, current, root, old_frame, chunk, outermost;
     /// Members of what an evaluation keeps on the native stack.
@@ -36,19 +36,19 @@ class PythonFrames {
     bool is_known() const { return layout_ != nullptr; }
 
     /// What a frame and its code object held when it was described: while they hold the same, it is the same frame.
-    struct Seen {
-        std::uintptr_t code = 0;  ///< 0: of the interpreter's own frames, which nothing is said of
+    struct FrameContent {
+        std::uintptr_t code = 0;  ///< code object; 0: a frame of the interpreter's own, which nothing is said of
         std::uintptr_t name = 0, file = 0, lines = 0;
-        std::uint64_t position = 0;  ///< of the frame, as it holds it
+        std::uint64_t position = 0;  ///< the frame's position, as it holds it
         std::int64_t instruction = 0;
         std::uint64_t name_hash = 0, file_hash = 0, line_check = 0;
         std::uint32_t name_number = 0, file_number = 0;
     };
     /// Whether the frame runs the same code object at the same instruction.
-    bool is_frame(std::uintptr_t frame, const Seen& seen) const;
+    bool is_frame(std::uintptr_t frame, const FrameContent& seen) const;
     /// Whether the code object of such a frame, one that lives, has the same names and lines: another one may have come
     /// to its address.
-    bool is_code(const Seen& seen) const;
+    bool is_code(const FrameContent& seen) const;
 
     /// The Python frames of one walk along a native stack.
     class Walk {
@@ -59,7 +59,7 @@ class PythonFrames {
 
         /// The position of a walk: what lies further out follows from it.
         struct Place {
-            std::uintptr_t evaluation = 0;  ///< of 3.12 and older: what the evaluation has on the stack
+            std::uintptr_t evaluation = 0;  ///< 3.12 and older: what the evaluation has on the stack
             std::uintptr_t mark = 0;        ///< an address in the evaluation's native frame; 0: there are no more
             std::uintptr_t frame = 0;       ///< the next one outwards
             bool operator==(const Place&) const = default;
@@ -76,14 +76,14 @@ class PythonFrames {
         /// `frame`: there is one more, from the innermost outwards; `last`: the evaluation's last one; `none`: one that
         /// isn't told, behind the last; or something is wrong.
         enum class Step : std::uint8_t { none, frame, last };
-        Step next(SampledFrame& out, Seen& seen);
+        Step next(SampledFrame& out, FrameContent& seen);
         /// A step like the one above, without looking at the frame's code.
         Step skip();
         /// Gives the frames of such an evaluation to `add`.
         template <class Add>
         void replace(Add add) {
             SampledFrame frame;
-            Seen seen;
+            FrameContent seen;
             for (Step step = next(frame, seen); step != Step::none; step = next(frame, seen)) {
                 add(frame);
                 if (step == Step::last) break;
@@ -128,13 +128,13 @@ class PythonFrames {
         std::atomic<std::uint64_t> key{0};   ///< the code object's address / 16 and the instruction
         std::atomic<std::uint64_t> line{0};  ///< with a hash of the key and the table of lines << 32
     };
-    bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, Seen& seen);
+    bool describe(std::uintptr_t frame, bool may_be_gone, SampledFrame& out, FrameContent& seen);
     std::uintptr_t type_of(std::uintptr_t object) const;
     std::uintptr_t code_of(std::uintptr_t frame) const;
     std::uint64_t position_of(std::uintptr_t frame) const;
     std::int64_t instruction_of(std::uintptr_t frame, std::uintptr_t code) const;
-    std::uint64_t line_check_of(const Seen& seen) const;
-    std::uint32_t line_of(const Seen& seen);
+    std::uint64_t line_check_of(const FrameContent& seen) const;
+    std::uint32_t line_of(const FrameContent& seen);
     bool is_text(std::uintptr_t text, std::uint64_t hash, std::uint32_t number) const;
     std::uint32_t search_line(std::int32_t first_line, std::int64_t instruction, const unsigned char* table,
                               std::size_t bytes) const;

@@ -40,9 +40,9 @@ constexpr std::uint32_t most_communicators = 1U << 16U, most_aggregates = 4096, 
                         most_sends = 1U << 16U;
 static_assert(most_communicators <= trace::communicator_mask + 1 && most_paths <= 1U << 16U && most_plans <= 1U << 16U,
               "a record has 16 bits for each");
-/// Of the sums, the last are for those of less detail: of all communicators, and of all places.
+/// First aggregates of less detail, at the table's end: over all communicators, then over all call paths.
 constexpr std::uint32_t most_of_communicators = 3072, most_of_places = 3584;
-/// For clocks: in MPI_Init everybody comes soon, in MPI_Finalize maybe not.
+/// Limits of clock comparisons: all ranks reach MPI_Init soon, MPI_Finalize maybe not.
 constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
 

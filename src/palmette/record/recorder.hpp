@@ -31,28 +31,28 @@ namespace palmette::record {
 class Recorder;
 /// How many datatypes the program has freed: the next one may have the handle of one of them.
 extern constinit std::atomic<std::uint64_t> freed_types;
-/// This process's, from MPI_Init to the end of MPI_Finalize; null where nothing is recorded, and in forked children.
+/// The process's recorder from MPI_Init to the end of MPI_Finalize; null in forked children and without recording.
 extern constinit std::atomic<Recorder*> recorder;
-/// The same, but null while the program has switched recording off by MPI_Pcontrol(0).
+/// The process's recorder, but null while the program has switched recording off by MPI_Pcontrol(0).
 extern constinit std::atomic<Recorder*> active;
 
 /// What a thread needs at each call. Made at its first one. Calls on other stacks of the thread (coroutines'), begun
 /// while one of its calls hasn't returned, are those of threads of their own here.
 struct ThreadState {
     Recorder* owner = nullptr;
-    base::OuterCalls calls;                   ///< of the thread's first state: those that haven't returned
+    base::OuterCalls calls;                   ///< calls that haven't returned, in the thread's first state
     std::unique_ptr<ThreadState> next_stack;  ///< its other states, one after the other, by slot of `calls`
-    ThreadState* serving = nullptr;           ///< of the first state: the one that has begun a call last
+    ThreadState* serving = nullptr;           ///< in the first state: the state that has begun a call last
     std::uint64_t unloads = 0;                ///< when its walk was last known to be right
     const void* nested_from = nullptr;        ///< where the last call inside of another one came from,
-    bool nested_is_programs = false;          ///< and whether that is the program
+    bool nested_is_programs = false;          ///< whether `nested_from` is the program
     trace::ThreadEntry* entry = nullptr;      ///< null: no place for another thread, whose calls aren't recorded
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
     std::uint64_t recorded = 0;
     std::uint64_t updated_at = 0, updated_ticks = 0;  ///< when the section's last clock was
-    std::uint32_t number = 0;                         ///< of its entry, + 1
-    std::uint32_t plan = 0;                           ///< of the call that palmette serves; 0: none
+    std::uint32_t number = 0;                         ///< number of the thread's entry, + 1
+    std::uint32_t plan = 0;                           ///< plan of the call that palmette serves; 0: none
     std::unique_ptr<trace::RequestEntry*[]> waited;   ///< requests that the call may complete; null: one isn't followed
     std::size_t waited_count = 0, waited_capacity = 0;
     std::vector<MPI_Status> statuses;
@@ -62,11 +62,11 @@ struct ThreadState {
     MPI_Datatype last_type = MPI_DATATYPE_NULL;
     MPI_Count last_size = 0;
     std::uint64_t freed_types = 0;
-    std::uint64_t left_ticks = 0;  ///< when its last call ended
+    std::uint64_t left_ticks = 0;  ///< end of the thread's last call
     /// Ticks outside of calls, and since the account was read, from which on the kernel is asked.
     std::uint64_t long_gap = UINT64_MAX, old_account = UINT64_MAX;
     KernelAccount account;
-    bool counts_sent = false;  ///< of the first state: the call that it has begun last is one whose messages count
+    bool counts_sent = false;  ///< in the first state: messages of the last call that it began count
     /// Whom the thread has sent to lately, by the communicator's index << 32 | rank in it.
     struct SentTo {
         std::uint64_t key = 0;
@@ -76,7 +76,7 @@ struct ThreadState {
     std::uint64_t sent_generation = 0;
     static std::size_t slot_of(std::uint64_t key) { return (key ^ key >> 32U) % 64; }
 
-    /// Of the thread that has this first state.
+    /// Stack walk of the thread whose first state this is.
     base::StackWalk& walk() {
 #if defined(PALMETTE_ABI_SMPI)
         // All ranks are on one thread, each with its own copy of this library: too many for keys of threads.
@@ -108,7 +108,7 @@ class Recorder {
     /// PALMETTE_PROFILE names; nothing where neither is set. At MPI_Init, before the MPI's own. Where the file can't be
     /// written, a line says so and nothing is recorded.
     static void start();
-    /// After MPI_Init: who this process is.
+    /// Records this process's rank and size, after MPI_Init.
     void know_world();
     /// A session has begun (1) or ended (-1): of a program that never calls MPI_Init, which has no world and no rank.
     /// The last one's end isn't the program's: another may follow.
@@ -117,7 +117,7 @@ class Recorder {
     bool is_last_session() const { return !has_world_ && sessions_.load() == 1; }
     /// Collective over `comm`, of all ranks: finds the nodes' leaders and compares their clocks.
     void synchronize(MPI_Comm comm);
-    /// The same again at the end, where all leaders come in time.
+    /// Compares the clocks once more at the end, where all leaders come in time.
     void synchronize_again();
     void set_state(trace::State state) { section_->state.store(state, std::memory_order_release); }
     /// Before the MPI's own MPI_Finalize: rank 0 says what to do with the recording, unless it is simulated.
@@ -147,7 +147,7 @@ class Recorder {
     /// `made` was created from `parent` by a call that has returned. Local.
     /// `tag_of_group`: of MPI_Comm_create_group, which only the new communicator's ranks call.
     void made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<int> tag_of_group);
-    /// The same, of a duplicate that can't be used yet (MPI_Comm_idup).
+    /// Registers a duplicate that can't be used yet (MPI_Comm_idup).
     void will_make_communicator(MPI_Comm parent, MPI_Comm made);
     void freed_communicator(MPI_Comm comm);
     std::uint64_t next_instance(std::uint16_t communicator);
@@ -181,13 +181,13 @@ class Recorder {
     void count_uncounted() { add(section_->uncounted_requests, std::uint64_t{1}); }
 
     /// A message that a matching probe has found, and the probe.
-    struct Matched {
+    struct MatchedMessage {
         std::int32_t peer = -1, tag = 0;
         std::uint16_t communicator = 0;
         std::uint64_t ticks = 0;
     };
-    void keep_matched(MPI_Message message, const Matched& what);
-    std::optional<Matched> take_matched(MPI_Message message);
+    void keep_matched(MPI_Message message, const MatchedMessage& what);
+    std::optional<MatchedMessage> take_matched(MPI_Message message);
     /// Whom a persistent receive's message is from, by MPI_Request_get_status: MPICH's statuses don't tell it later.
     struct Source {
         std::int32_t peer = -1, tag = 0;
@@ -264,7 +264,7 @@ class Recorder {
     void take_entry(ThreadState& thread);
     void open_account(ThreadState& thread) const;
     void give_back_entry(ThreadState& thread);
-    static std::uint64_t own_id(int rank);  ///< of MPI_COMM_SELF
+    static std::uint64_t own_id(int rank);  ///< id of MPI_COMM_SELF
     template <class Entry>
     Entry* table(const trace::Table& where) {
         return trace::entries<Entry>(*section_, where);
@@ -301,19 +301,19 @@ class Recorder {
     PeerTable peers_;
     trace::PlanEntry* plans_ = nullptr;
     std::mutex mutex_;
-    pthread_key_t key_ = 0;  ///< whose destructor tells that a thread ends
+    pthread_key_t key_ = 0;  ///< key whose destructor tells that a thread ends
     std::vector<std::uint32_t> free_threads_;
     std::atomic<std::uint64_t> generation_{1};
-    struct Known {
+    struct KnownCommunicator {
         std::uint16_t index = 0;  ///< 0: there was no entry for it
         std::uint64_t id = 0;
         std::uint64_t children = 0;
     };
-    std::unordered_map<std::uint64_t, Known> communicators_;
+    std::unordered_map<std::uint64_t, KnownCommunicator> communicators_;
     std::uint64_t communicators_made_ = 0;
     std::deque<std::uint16_t> freed_communicators_;  ///< entries, those that were freed first first
     std::atomic<bool> reuses_{false};                ///< entries of freed communicators
-    std::unordered_map<std::uint64_t, Matched> matched_;
+    std::unordered_map<std::uint64_t, MatchedMessage> matched_;
     std::unordered_map<const trace::RequestEntry*, Source> sources_;
 };
 

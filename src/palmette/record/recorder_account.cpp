@@ -21,7 +21,7 @@ void Recorder::open_account(ThreadState& thread) const {
 }
 
 void Recorder::renew_account(ThreadState& thread) {
-    const std::optional<Accounted> found = thread.account.read();
+    const std::optional<AccountReading> found = thread.account.read();
     if (!found) {
         thread.long_gap = thread.old_account = UINT64_MAX;
         return;
@@ -33,9 +33,9 @@ void Recorder::renew_account(ThreadState& thread) {
 void Recorder::account_for_gap(ThreadState& thread) {
     const std::uint64_t end = now();
     const std::uint64_t since = thread.account.ticks;
-    const Accounted before = thread.account.last;
+    const AccountReading before = thread.account.last;
     renew_account(thread);
-    const Accounted& after = thread.account.last;
+    const AccountReading& after = thread.account.last;
     if (since == 0 || thread.account.ticks == since) return;
     if (after.ran_ns < before.ran_ns || after.waited_ns < before.waited_ns || after.io < before.io) return;
     trace::SamplingHeader& header = section_->sampling;

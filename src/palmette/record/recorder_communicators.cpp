@@ -211,16 +211,16 @@ trace::PeerEntry* Recorder::find_peer(MPI_Comm comm, int dest, std::uint64_t key
     return found;
 }
 
-void Recorder::keep_matched(MPI_Message message, const Matched& what) {
+void Recorder::keep_matched(MPI_Message message, const MatchedMessage& what) {
     const std::lock_guard lock(mutex_);
     matched_[trace::handle_word(message)] = what;
 }
 
-std::optional<Recorder::Matched> Recorder::take_matched(MPI_Message message) {
+std::optional<Recorder::MatchedMessage> Recorder::take_matched(MPI_Message message) {
     const std::lock_guard lock(mutex_);
     const auto found = matched_.find(trace::handle_word(message));
     if (found == matched_.end()) return std::nullopt;
-    const Matched what = found->second;
+    const MatchedMessage what = found->second;
     matched_.erase(found);
     return what;
 }

@@ -70,15 +70,15 @@ std::uint32_t place_of(std::uint32_t parent, RegionKind kind, std::uint32_t modu
 
 /// While a thread is in here, what a signal handler or an instrumented function of the C library's begins isn't
 /// counted.
-class Busy {
+class BusyGuard {
   public:
-    explicit Busy(RegionThread& thread) : thread_(thread) {
+    explicit BusyGuard(RegionThread& thread) : thread_(thread) {
         thread_.is_busy = true;
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() {
+    BusyGuard(const BusyGuard&) = delete;
+    BusyGuard& operator=(const BusyGuard&) = delete;
+    ~BusyGuard() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         thread_.is_busy = false;
     }
@@ -234,7 +234,7 @@ std::uint32_t Regions::text_of(const char* name) {
 }
 
 std::uint32_t Regions::module_of(std::uintptr_t address, std::uint64_t& offset) {
-    struct Asked {
+    struct Query {
         std::uintptr_t address;
         std::uintptr_t base = 0;
         bool is_found = false;
@@ -242,7 +242,7 @@ std::uint32_t Regions::module_of(std::uintptr_t address, std::uint64_t& offset) 
     } asked{address};
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* argument) {
-            Asked& to = *static_cast<Asked*>(argument);
+            Query& to = *static_cast<Query*>(argument);
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr) & header = info->dlpi_phdr[i];
                 const std::uintptr_t at = info->dlpi_addr + header.p_vaddr;
@@ -307,9 +307,9 @@ std::uint32_t Regions::find_or_make(std::uint32_t parent, RegionKind kind, const
 std::uint32_t Regions::child(RegionThread& thread, std::uint32_t parent, RegionKind kind, const void* what) {
     if (const std::uint64_t seen = unloads.load(std::memory_order_acquire); seen != thread.unloads) [[unlikely]] {
         thread.unloads = seen;
-        for (RegionThread::Known& one : thread.known) one = {};
+        for (RegionThread::CacheEntry& one : thread.known) one = {};
     }
-    RegionThread::Known& known = thread.known[slot_of(what, parent)];
+    RegionThread::CacheEntry& known = thread.known[slot_of(what, parent)];
     if (known.what == what && known.parent == parent) [[likely]] {
         // Another name may stand there now.
         const RegionNode& node = thread.nodes[known.node];
@@ -411,7 +411,7 @@ bool Regions::begin(const char* name) {
         header_->missed.fetch_add(1, std::memory_order_relaxed);
         return true;
     }
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     push(*thread, RegionKind::named, name);
     return true;
 }
@@ -422,7 +422,7 @@ bool Regions::end(const char* name) {
         thread = join();
     if (!thread || thread->is_busy) [[unlikely]]
         return true;
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     const bool is_ended = pop(*thread, [&](const OpenRegion& open) {
         if (!open.what || (!name && thread->nodes[open.node].kind == RegionKind::named)) return true;
         const RegionNode& node = thread->nodes[open.node];
@@ -443,7 +443,7 @@ void Regions::enter(const void* function) {
         header_->missed.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     push(*thread, RegionKind::function, function);
 }
 
@@ -451,7 +451,7 @@ void Regions::leave(const void* function) {
     RegionThread* const thread = region_thread;
     if (!thread || thread->is_busy) [[unlikely]]
         return;
-    const Busy busy(*thread);
+    const BusyGuard busy(*thread);
     // Of a function that was entered before anything was counted there is nothing to end.
     pop(*thread, [&](const OpenRegion& open) { return !open.what || open.what == function; });
 }

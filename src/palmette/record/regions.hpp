@@ -18,32 +18,32 @@ namespace palmette::record {
 
 /// A region that has begun and not ended.
 struct OpenRegion {
-    const void* what = nullptr;  ///< its function's address, or where its name is; null: whatever ends, ends it
+    const void* what = nullptr;  ///< address of its function or its name; null: ended by whatever ends
     std::uint64_t begin = 0;
-    std::uint32_t node = 0;   ///< that it is in; of one without a place of its own that of the region around it
+    std::uint32_t node = 0;   ///< node of the region; for one without a place of its own the node around it
     std::uint32_t named = 0;  ///< the innermost named one outside of it
-    bool counts = false;      ///< its time is its node's: not within itself, nor without a place
+    bool counts = false;      ///< its time is added to its node: not within itself, nor without a place
 };
 
 /// What a thread needs for its regions. Made at its first one.
 struct RegionThread {
     static constexpr std::uint32_t deepest = 1U << 16U, cached = 512;
-    struct Known {
+    struct CacheEntry {
         const void* what;
         std::uint32_t parent, node;
     };
     bool is_busy;         ///< in the midst of a begin or an end, which a signal handler may interrupt
-    std::uint32_t depth;  ///< of `open`
+    std::uint32_t depth;  ///< number of entries in `open`
     std::uint32_t root;   ///< node
     std::uint32_t named;  ///< the innermost named region that it is in: node; 0: none
     trace::RegionNode* nodes;
-    std::uint64_t beyond;   ///< begun and not ended where `open` was full
+    std::uint64_t beyond;   ///< open regions that found `open` full
     std::uint64_t unloads;  ///< when `known` was right
     std::uint64_t updated_ticks;
-    RegionThread* next;  ///< of all
+    RegionThread* next;  ///< list of all threads
     bool is_free;        ///< its thread has ended: another one may go on with it
     OpenRegion* open;
-    std::array<Known, cached> known;
+    std::array<CacheEntry, cached> known;
     std::uint32_t sampled_named, sampled_context;  ///< the last that a sample was taken in, and its context
 };
 
@@ -53,7 +53,7 @@ extern constinit thread_local RegionThread* region_thread;
 extern constinit thread_local RegionThread* region_thread __attribute__((tls_model("initial-exec")));
 #endif
 class Regions;
-/// This process's; null where nothing is recorded, and in forked children.
+/// The process's regions; null where nothing is recorded, and in forked children.
 extern constinit std::atomic<Regions*> regions;
 /// Whether the program has switched recording off by MPI_Pcontrol(0): what begins then isn't counted.
 extern constinit std::atomic<bool> regions_are_off;
@@ -64,7 +64,7 @@ class Regions {
     /// Names are cut there.
     static constexpr std::size_t longest_name = 255;
 
-    /// In memory of its own, until there is a section.
+    /// Starts in memory of its own, until there is a section.
     Regions();
     /// Makes the tables' capacities.
     static void size(trace::RegionsHeader& header);
@@ -113,7 +113,7 @@ class Regions {
     trace::RegionsHeader first_header_{};  ///< until there is a section
     std::uint32_t* text_index_ = nullptr;  ///< where texts are, likewise
     std::uint32_t text_count_ = 0;
-    std::uint32_t* index_ = nullptr;  ///< of nodes, by open addressing; 0: free
+    std::uint32_t* index_ = nullptr;  ///< index of nodes by open addressing; 0: free
     RegionThread* threads_ = nullptr;
     bool has_cost_ = false;
 #if !defined(PALMETTE_ABI_SMPI)

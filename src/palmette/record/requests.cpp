@@ -47,7 +47,7 @@ trace::RequestEntry* RequestTable::move(trace::RequestEntry* entry, MPI_Request 
         to->plan = entry->plan;
         to->maker = entry->maker;
         to->made_record = entry->made_record;
-        if (std::unique_ptr<Sending>* const all = sendings_.load(std::memory_order_acquire))
+        if (std::unique_ptr<PersistentSend>* const all = sendings_.load(std::memory_order_acquire))
             all[to - entries_] = std::move(all[entry - entries_]);
         publish(to, request);
     }
@@ -55,12 +55,12 @@ trace::RequestEntry* RequestTable::move(trace::RequestEntry* entry, MPI_Request 
     return to;
 }
 
-void RequestTable::keep_sending(const trace::RequestEntry* entry, std::unique_ptr<Sending> sending) {
-    std::unique_ptr<Sending>* all = sendings_.load(std::memory_order_acquire);
+void RequestTable::keep_sending(const trace::RequestEntry* entry, std::unique_ptr<PersistentSend> sending) {
+    std::unique_ptr<PersistentSend>* all = sendings_.load(std::memory_order_acquire);
     if (!all) {
         if (!sending) return;
         // Never destroyed, as the recorder; of two threads that come first at the same time one's is used.
-        auto* const made = new std::unique_ptr<Sending>[capacity];
+        auto* const made = new std::unique_ptr<PersistentSend>[capacity];
         if (sendings_.compare_exchange_strong(all, made, std::memory_order_acq_rel))
             all = made;
         else

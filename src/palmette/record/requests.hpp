@@ -58,11 +58,11 @@ class RequestTable {
         return handle_of(entry).load(std::memory_order_relaxed) == key(request);
     }
     /// What each start of a persistent request sends; null: nothing that is said by the program.
-    const Sending* sending(const trace::RequestEntry* entry) const {
-        const std::unique_ptr<Sending>* const all = sendings_.load(std::memory_order_acquire);
+    const PersistentSend* sending(const trace::RequestEntry* entry) const {
+        const std::unique_ptr<PersistentSend>* const all = sendings_.load(std::memory_order_acquire);
         return all ? all[entry - entries_].get() : nullptr;
     }
-    void keep_sending(const trace::RequestEntry* entry, std::unique_ptr<Sending> sending);
+    void keep_sending(const trace::RequestEntry* entry, std::unique_ptr<PersistentSend> sending);
     void remove(trace::RequestEntry* entry) { handle_of(entry).store(0, std::memory_order_release); }
     /// `use(entry)` with each that has been started and isn't complete.
     template <class Use>
@@ -93,7 +93,7 @@ class RequestTable {
     trace::Shared<std::uint64_t>* handles_ = nullptr;
     trace::RequestEntry* entries_ = nullptr;
     trace::Shared<std::uint64_t>* used_ = nullptr;
-    std::atomic<std::unique_ptr<Sending>*> sendings_{nullptr};  ///< by entry, from the first on that is kept
+    std::atomic<std::unique_ptr<PersistentSend>*> sendings_{nullptr};  ///< by entry, from the first on that is kept
     bool concurrent_ = true;
     std::atomic<std::uint32_t> reach_{0};  ///< how many sets from its own a handle may be
 };

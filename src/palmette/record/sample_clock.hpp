@@ -34,7 +34,7 @@ class SampleClock {
     bool begin(trace::SampledBy by, pthread_t thread, pid_t thread_id, int signal, std::uint64_t period_ns);
     void end();
     bool is_on() const { return by_ != trace::SampledBy::nothing; }
-    /// In a forked child, which has none of the parent's timers.
+    /// Forgets the timers in a forked child, which has none of its parent's.
     void forget();
 
     /// Async-signal-safe. Not for events.

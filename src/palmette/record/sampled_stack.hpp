@@ -34,7 +34,7 @@ class SampledFrames {
     bool is_cut() const { return count_ > most_inner + most_outer; }
     /// Where the mark stands, among the frames that are kept, of those that aren't.
     std::size_t size() const { return is_cut() ? most : count_; }
-    /// By place from the outermost (0) inwards.
+    /// The frame at place `i` from the outermost (0) inwards.
     SampledFrame from_outside(std::size_t i) const {
         const std::size_t outer = count_ <= most_inner ? 0 : is_cut() ? most_outer : count_ - most_inner;
         if (i < outer) return outer_[(count_ - most_inner - 1 - i) % most_outer];
@@ -61,7 +61,7 @@ StackBounds own_stack_bounds();
 /// A thread's registers where it was interrupted.
 struct Registers {
     std::uintptr_t pc = 0, sp = 0, fp = 0;
-    bool is_exact = true;   ///< else it is in a call that returns to `pc`
+    bool is_exact = true;   ///< false: the frame is in a call that returns to `pc`
     bool knows_bx = false;  ///< what rbx holds; not of a frame further out
     std::uintptr_t bx = 0;
 };
@@ -69,7 +69,7 @@ struct Registers {
 /// One walk, from the innermost frame outwards.
 class SampledWalk {
   public:
-    /// How far it has come: `complete` at the thread's start, `lost` where nobody knows the caller.
+    /// How far the walk got: `complete` at the thread's start, `lost` where nobody knows the caller.
     enum class Where : std::uint8_t { frame, complete, lost };
 
     SampledWalk(CodeRules& rules, std::uint32_t generation, StackBounds& bounds, const Registers& registers)
@@ -116,8 +116,8 @@ class SampledWalk {
     Registers innermost_;
     std::uintptr_t pc_, sp_, fp_, bx_ = 0, innermost_sp_;
     std::uintptr_t ra_at_ = 0, fp_at_ = 0;
-    std::uintptr_t readable_page_ = 0;  ///< of another stack
-    std::uintptr_t own_from_ = 0;       ///< of the thread's own stack, what may be read
+    std::uintptr_t readable_page_ = 0;  ///< page of another stack that is known to be readable
+    std::uintptr_t own_from_ = 0;       ///< start of what may be read of the thread's own stack
     std::uintptr_t caller_pc_ = 0, caller_sp_ = 0, caller_fp_ = 0, caller_bx_ = 0;
     CodeRule code_;
     Where where_ = Where::frame;

@@ -150,7 +150,7 @@ class Sampler {
     void adapt(SampledState& state) const;
     bool walk(SampledState& state, SampledFrames& frames, std::uint32_t generation, const Registers& registers,
               bool with_python);
-    LastStack::Found find(SampledState& state, std::uint32_t generation, const Registers& registers);
+    LastStack::Result find(SampledState& state, std::uint32_t generation, const Registers& registers);
     void count(SampledState& state, std::uint32_t context, std::uint64_t ticks, std::uint64_t cpu_ns);
 
     std::mutex mutex_;
@@ -348,7 +348,7 @@ void Sampler::sample(const ucontext_t& context, const siginfo_t& signal) {
                               true,
                               static_cast<std::uintptr_t>(words[REG_RBX])};
     const auto generation = static_cast<std::uint32_t>(unloads.load(std::memory_order_acquire));
-    const LastStack::Found found = find(state, generation, registers);
+    const LastStack::Result found = find(state, generation, registers);
     if (found.is_lost) header_->incomplete.fetch_add(1, std::memory_order_relaxed);
     if (found.is_short) header_->shortened.fetch_add(1, std::memory_order_relaxed);
     count(state, found.node, begin, spent_ns);
@@ -403,8 +403,8 @@ bool Sampler::walk(SampledState& state, SampledFrames& frames, std::uint32_t gen
     return true;
 }
 
-LastStack::Found Sampler::find(SampledState& state, std::uint32_t generation, const Registers& registers) {
-    LastStack::Found out;
+LastStack::Result Sampler::find(SampledState& state, std::uint32_t generation, const Registers& registers) {
+    LastStack::Result out;
     PythonFrames* const python = python_.is_known() ? &python_ : nullptr;
     Regions* const said = regions.load(std::memory_order_acquire);
     const std::uint32_t root = said ? said->context_of_samples(contexts_) : 0;

@@ -33,12 +33,12 @@ class Snapshots {
     std::uint32_t fill(std::uint32_t first);
     void halve();
 
-    /// Of the nodes of regions, those that come first.
+    /// Number of region nodes that snapshots cover: the first ones.
     static constexpr std::uint32_t most_regions = 4096;
     trace::SectionHeader* section_ = nullptr;
     trace::Snapshot* moments_ = nullptr;
     trace::SnapshotPart* parts_ = nullptr;
-    std::vector<Sum> aggregates_, regions_;  ///< as they were
+    std::vector<Sum> aggregates_, regions_;  ///< sums at the last snapshot
     std::int64_t last_ns_ = 0;
 };
 

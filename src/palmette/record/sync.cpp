@@ -19,10 +19,10 @@ constexpr int rounds = 20;
 using Reply = std::array<long long, 4>;
 constexpr int reply_words = static_cast<int>(Reply().size());
 
-class Bounded {
+class TimedMessages {
   public:
     /// `tag`: another one each time, so that messages of a comparison that was given up belong to no later one.
-    Bounded(MPI_Comm comm, int tag, double limit_s)
+    TimedMessages(MPI_Comm comm, int tag, double limit_s)
         : comm_(comm), tag_(tag), end_ns_(nanoseconds(CLOCK_MONOTONIC) + static_cast<std::int64_t>(limit_s * 1e9)) {}
 
     bool send(const void* data, int count, int to) {
@@ -67,7 +67,7 @@ class Bounded {
     std::int64_t end_ns_;
 };
 
-std::optional<ClockOffset> ask(Bounded& messages, int upper) {
+std::optional<ClockOffset> ask(TimedMessages& messages, int upper) {
     std::optional<ClockOffset> best;
     std::int64_t quickest = INT64_MAX;
     for (int i = 0; i < rounds; ++i) {
@@ -83,7 +83,7 @@ std::optional<ClockOffset> ask(Bounded& messages, int upper) {
     return best;
 }
 
-void answer(Bounded& messages, int lower, const std::optional<ClockOffset>& own) {
+void answer(TimedMessages& messages, int lower, const std::optional<ClockOffset>& own) {
     for (int i = 0; i < rounds; ++i) {
         long long ping = 0;
         if (!messages.receive(&ping, 1, lower)) return;
@@ -99,7 +99,7 @@ std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, int tag, double 
     int size = 1;
     if (PMPI_Comm_rank(leaders, &rank) != MPI_SUCCESS || PMPI_Comm_size(leaders, &size) != MPI_SUCCESS)
         return std::nullopt;
-    Bounded messages(leaders, tag, limit_s);
+    TimedMessages messages(leaders, tag, limit_s);
     std::optional<ClockOffset> own = ClockOffset{};
     if (rank != 0) own = ask(messages, rank & (rank - 1));
     // The farther ones first: they have others below them.

@@ -13,7 +13,7 @@ inline int peer_of(int rank) { return rank == MPI_ANY_SOURCE ? -2 : rank < 0 ? -
 
 /// False for the values that ranks pass which take no part on their side of an inter-communicator.
 inline bool is_rank(int root) { return root >= 0; }
-/// The same, but that the root itself does.
+/// False for ranks that take no part on their side of an inter-communicator; true for the root itself.
 inline bool takes_part(int root) { return root >= 0 || root == MPI_ROOT; }
 
 inline void know_world() {
@@ -78,7 +78,7 @@ int position_of(int i, int outcount, int count, IndexAt index_at) {
 }
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
-/// The same of Fortran's integers.
+/// A list of requests as Fortran handles.
 class FortranRequests {
   public:
     explicit FortranRequests(const MPI_Fint* list) : list_(list) {}

@@ -61,17 +61,17 @@ bool serves(const topology::Job& job, const plan::Request& request, const Spec& 
 
 }  // namespace
 
-std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
+std::vector<Estimate> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<Spec>& candidates) {
     const topology::Costs costs = topology::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
-    std::vector<Estimated> out;
+    std::vector<Estimate> out;
     for (const Spec& spec : candidates)
         if ((pipelines || !pipelined(request.collective, spec)) && serves(job, request, spec))
             if (const auto seconds = estimate(request, spec)) out.push_back({spec, *seconds});
     std::stable_sort(out.begin(), out.end(),
-                     [](const Estimated& a, const Estimated& b) { return a.seconds < b.seconds; });
+                     [](const Estimate& a, const Estimate& b) { return a.seconds < b.seconds; });
     return out;
 }
 
@@ -94,23 +94,23 @@ namespace {
 constexpr double most_underrated = 4;
 
 /// `estimates` in the order of their times. `others` have no formula for such a job.
-std::optional<Estimated> best_played(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<Estimated>& estimates, const std::vector<Spec>& others,
+std::optional<Estimate> best_played(const topology::Job& job, const plan::Request& request,
+                                     const std::vector<Estimate>& estimates, const std::vector<Spec>& others,
                                      const Plays& plays) {
     std::vector<Spec> specs;
-    for (const Estimated& one : estimates)
+    for (const Estimate& one : estimates)
         if (one.seconds <= most_underrated * estimates.front().seconds) specs.push_back(one.spec);
     specs.insert(specs.end(), others.begin(), others.end());
     if (specs.size() < 2) return std::nullopt;
     const std::vector<double> seconds = plays(job, request, specs);
     const auto best = std::min_element(seconds.begin(), seconds.end());
     if (!std::isfinite(seconds.front())) return std::nullopt;
-    return Estimated{specs[static_cast<std::size_t>(best - seconds.begin())], *best, true};
+    return Estimate{specs[static_cast<std::size_t>(best - seconds.begin())], *best, true};
 }
 
 }  // namespace
 
-std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
+std::optional<Estimate> best_by_model(const topology::Job& job, const plan::Request& request,
                                        const std::vector<std::string>* lost, const Plays* plays) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
@@ -124,7 +124,7 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     };
     // On one node formulas are enough.
     if (plays && job.nodes().groups.count() > 1) {
-        std::vector<Estimated> estimates;
+        std::vector<Estimate> estimates;
         std::vector<Spec> others;
         for (const Spec& spec : specs) {
             if (!may_be_chosen(spec) || !serves(job, request, spec)) continue;
@@ -133,7 +133,7 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
             else
                 others.push_back(spec);
         }
-        std::ranges::stable_sort(estimates, {}, &Estimated::seconds);
+        std::ranges::stable_sort(estimates, {}, &Estimate::seconds);
         if (!estimates.empty())
             if (auto best = best_played(job, request, estimates, others, *plays)) return best;
     }
@@ -145,7 +145,7 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
         for (std::size_t i = 0; i < specs.size(); ++i)
             if (seconds[i] && (!best || *seconds[i] < *seconds[*best])) best = i;
         if (!best) return std::nullopt;
-        if (serves(job, request, specs[*best])) return Estimated{specs[*best], *seconds[*best]};
+        if (serves(job, request, specs[*best])) return Estimate{specs[*best], *seconds[*best]};
         seconds[*best].reset();
     }
 }

@@ -16,15 +16,15 @@ namespace palmette::select {
 const std::vector<collectives::Spec>& candidates(plan::Collective collective);
 
 /// An algorithm and its estimated time.
-struct Estimated {
+struct Estimate {
     collectives::Spec spec;
     double seconds = 0;
     bool played = false;  ///< `seconds` is from a simulation instead of a formula
 };
 
-/// Those of `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A
-/// pure function, so that all ranks get the same list.
-std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
+/// The `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A pure
+/// function, so that all ranks get the same list.
+std::vector<Estimate> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<collectives::Spec>& candidates);
 
 /// Simulates a few candidates (model::predict_within): their times in seconds, infinity for one that takes too long to
@@ -42,7 +42,7 @@ std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& 
 /// Pipelined algorithms are excluded on low-latency networks. Without `plays`, formulas decide. With `plays`, they only
 /// choose which candidates to simulate, since they are off by a factor of up to 3 where placement and shape of the job
 /// are irregular; where the one that they prefer takes too long to simulate, or on one node, they decide.
-std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request,
+std::optional<Estimate> best_by_model(const topology::Job& job, const plan::Request& request,
                                        const std::vector<std::string>* lost = nullptr, const Plays* plays = nullptr);
 
 }  // namespace palmette::select

@@ -36,7 +36,7 @@ class Pace {
     double share_, credit_;
     Verdict verdict_ = Verdict::open;
     double pairs_ = 0;
-    std::vector<double> ours_, mpi_, synchronising_;  ///< of the last pairs
+    std::vector<double> ours_, mpi_, synchronising_;  ///< times of the last pairs
 };
 
 }  // namespace palmette::select

@@ -85,7 +85,7 @@ void set_single_copy(Route& route, const PlanKey& key, const NodeMemory& memory,
             std::min({route.single_copy_from, pays_from, memory.ring_bytes / (2 * ranks) / 64 * 64});
 }
 
-void leave(Route& route, Route::Left why, std::string reason) {
+void leave(Route& route, Route::LeaveReason why, std::string reason) {
     route.left = why;
     route.reason = std::move(reason);
 }
@@ -104,7 +104,7 @@ void complete(Route& route, const PlanKey& key, const RouteContext& context, con
     }
     route.reason = choice.reason;
     route.basis = choice.basis;
-    if (!choice.algorithm) return leave(route, Route::Left::chosen, choice.reason);
+    if (!choice.algorithm) return leave(route, Route::LeaveReason::chosen, choice.reason);
     route.spec = std::move(choice.algorithm);
     Spec& spec = *route.spec;
     route.candidate = spec.text();
@@ -115,12 +115,13 @@ void complete(Route& route, const PlanKey& key, const RouteContext& context, con
     route.algorithm = spec.text();
     const collectives::Algorithm& row = row_of(request, spec);
     route.relays = row.relays;
-    if (auto reason = row.refuse(job, request, spec)) return leave(route, Route::Left::precondition, *reason);
+    if (auto reason = row.refuse(job, request, spec)) return leave(route, Route::LeaveReason::precondition, *reason);
     route.aggregates = collectives::uses_aggregators(request.collective, spec);
     if (route.aggregates && !may_aggregate(key, context))
-        return leave(route, Route::Left::precondition, "aggregators serve blocking calls of predefined operations");
+        return leave(route, Route::LeaveReason::precondition,
+                     "aggregators serve blocking calls of predefined operations");
     route.tags = collectives::tag_limit(job, request, spec) + (route.aggregates ? 1 : 0);
-    if (route.tags > context.most_tags) leave(route, Route::Left::too_many_tags, route.algorithm);
+    if (route.tags > context.most_tags) leave(route, Route::LeaveReason::too_many_tags, route.algorithm);
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ Route choose_route(const PlanKey& key, const RouteContext& context) {
     try {
         complete(route, key, context, job);
     } catch (const base::Error& error) {
-        leave(route, Route::Left::precondition, error.what());
+        leave(route, Route::LeaveReason::precondition, error.what());
     }
     return route;
 }

@@ -25,7 +25,7 @@ struct PlanKey {
 };
 
 /// What the user forces for a function: an algorithm, or the MPI's own (none).
-struct Forced {
+struct ForcedChoice {
     std::optional<Spec> algorithm;
     std::string source;  ///< PALMETTE_FORCE or palmette_force
 };
@@ -33,7 +33,7 @@ struct Forced {
 /// Memory that the ranks of a node share.
 struct NodeMemory {
     bool usable = false;             ///< some node has several ranks, and nothing speaks against sharing
-    bool is_set_up = false;          ///< then `usable` is certain on all nodes, and the following are known
+    bool is_set_up = false;          ///< `usable` is certain on all nodes, and the following members are known
     bool single_copy = false;        ///< this node's ranks may read each other's memory
     std::int64_t pays_from = 0;      ///< bytes from which on that is faster
     bool owners_always_map = false;  ///< blocks are opened where they lie, from one byte on: IPC of a device
@@ -45,38 +45,38 @@ struct NodeMemory {
 struct RouteContext {
     const Table& table;
     const Job& job;
-    const Job& in_rank_order;  ///< the same ranks in their own order, without topology and costs
+    const Job& in_rank_order;  ///< `job` in the order of ranks, without topology and costs
     bool scattered = false;    ///< is_scattered(job)
-    const Forced* forced = nullptr;
+    const ForcedChoice* forced = nullptr;
     bool reproducible = false;   ///< reductions give the same bits for any placement
-    std::int64_t most_tags = 0;  ///< of a blocking call's messages
+    std::int64_t most_tags = 0;  ///< number of tags for a blocking call's messages
     NodeMemory node_memory = {};
     Surroundings around = {};
 };
 
 /// The result of a choice. `left` and `algorithm` are the same on all ranks.
 struct Route {
-    enum class Left : std::uint8_t {
+    enum class LeaveReason : std::uint8_t {
         no,
         chosen,         ///< a setting, the table or the model prefers the MPI's own
         precondition,   ///< the algorithm can't serve this call: `reason` says why
         too_many_tags,  ///< `reason` is the algorithm
     };
     // First what each call looks at.
-    Left left = Left::no;
+    LeaveReason left = LeaveReason::no;
     Basis basis = Basis::demand;
     bool shares = false;             ///< ranks of a node exchange through shared memory
     bool relays = false;             ///< ranks forward blocks of others
     bool aggregates = false;         ///< aggregators combine
-    bool needs_node_memory = false;  ///< which has to be set up; then the choice is to be made again
+    bool needs_node_memory = false;  ///< node memory has to be set up; then the choice is to be made again
     std::int64_t single_copy_from = INT64_MAX;
     std::int64_t tags = 0;     ///< exclusive upper bound of its messages' tags
-    const Job* job = nullptr;  ///< whose positions the program counts: one of the context's two
+    const Job* job = nullptr;  ///< job whose positions the program counts: one of the context's two
     plan::Request request;
     std::string reason;
     std::optional<Spec> spec;  ///< absent: nothing has to move, or the MPI's own
     std::string candidate;     ///< the algorithm as it was chosen
-    std::string algorithm;     ///< the same with what this job's nodes add; "none" where nothing has to move
+    std::string algorithm;     ///< the algorithm with what this job's nodes add; "none" where nothing has to move
 };
 
 /// The route of a call. Depends on its arguments alone, has no side effects but those of `around.plays`, and doesn't

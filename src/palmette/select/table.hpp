@@ -35,9 +35,9 @@ struct FunctionRow {
 constexpr bool is_neighbourhood(Function function) { return function >= Function::neighbor_allgather; }
 
 const char* name_of(Function function);
-/// Of those that tables choose for. Throws base::Error that lists the names.
+/// The function of that name for which tables choose. Throws base::Error that lists the names.
 Function function_named(std::string_view name);
-/// The same of all.
+/// The function of that name, with or without tables. Throws base::Error that lists the names.
 Function any_function_named(std::string_view name);
 Collective collective_of(Function function);
 /// True where no rank, or the root alone, knows all sizes.
@@ -54,9 +54,9 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
-    std::int32_t min_ranks_per_node = 1;  ///< of the fullest node
+    std::int32_t min_ranks_per_node = 1;  ///< ranks on the fullest node
     std::int32_t max_ranks_per_node = INT32_MAX;
-    std::int32_t min_switches = 1;  ///< of switch_count()
+    std::int32_t min_switches = 1;  ///< lower bound of switch_count()
     std::int32_t max_switches = INT32_MAX;
     std::optional<bool> even_switches;  ///< set: has_even_switches() must be so
     double min_latency_s = 0;           ///< above 0: lower limit on slowest_latency(), where known

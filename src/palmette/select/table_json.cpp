@@ -157,14 +157,14 @@ Row read_row(const Json& json, const std::string& where) {
     return row;
 }
 
-/// In the syntax of parse_duration.
+/// A duration in the syntax of parse_duration.
 std::string microseconds(double seconds) {
     std::array<char, 40> text{};
     std::snprintf(text.data(), text.size(), "%.12gus", seconds * 1e6);
     return text.data();
 }
 
-/// In the syntax of parse_rate.
+/// A rate in the syntax of parse_rate.
 std::string bits_per_second(double bytes_per_s) {
     std::array<char, 40> text{};
     std::snprintf(text.data(), text.size(), "%.12gMbit/s", bytes_per_s * 8e-6);

@@ -13,7 +13,7 @@
 namespace palmette::select {
 namespace {
 
-/// Of the hosts' bound: less would be lost in what neither bound contains.
+/// Share of the hosts' bound that aggregators must stay below: less would be lost in what neither bound contains.
 constexpr double least_gain = 0.95;
 /// Shorter vectors are a few messages either way, and an agreement costs as much as those of hosts.
 constexpr std::int64_t least_bytes = 32768;
@@ -30,7 +30,7 @@ double agreement_s(const Job& job) {
     return hops * topology::Costs::of(job).levels.front().latency_s.value;
 }
 
-/// Until the first segments of all members are there no aggregator has anything to send.
+/// Time until the first segments of all members are there; no aggregator has anything to send before.
 double fill_s(const Job& job, std::int64_t first_segments) {
     const double capacity = collectives::aggregate_capacity(job, collectives::top_aggregators(job));
     return capacity > 0 ? static_cast<double>(first_segments) / capacity : 0;

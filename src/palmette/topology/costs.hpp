@@ -17,7 +17,7 @@ struct LevelCosts {
     double latency_s = 0;           ///< one way, tiny message, end to end: includes the overheads of both ends
     double overhead_s = 0;          ///< CPU time per message of the sender or receiver (o of LogP)
     double stream_bytes_per_s = 0;  ///< bandwidth of one pair's large messages without contention
-    CostSource source = CostSource::unknown;  ///< of the values that aren't 0
+    CostSource source = CostSource::unknown;  ///< source of the values that aren't 0
     double together_bytes_per_s = 0;  ///< intra-node: aggregate bandwidth of all concurrent messages of one node
     double receive_overhead_s = 0;    ///< CPU time per message of the receiver, where it isn't the mean of both ends
 

@@ -39,9 +39,9 @@ class PerGroup {
 struct JobLevel {
     std::string name;
     Partition groups;
-    LevelCosts costs;                     ///< of messages that leave a group and stay in the parent group
+    LevelCosts costs;                     ///< costs of messages that leave a group and stay in the parent group
     PerGroup up_bytes_per_s;              ///< capacity of the edge out of each group; 0: unknown or not there
-    std::vector<std::string> names;       ///< of the groups; may be empty
+    std::vector<std::string> names;       ///< names of the groups; may be empty
     PerGroup load;                        ///< share of each edge that other traffic takes
     double slowest_edge_bytes_per_s = 0;  ///< available capacity of the slowest known edge; 0: none is known
 
@@ -92,7 +92,7 @@ class Job {
     /// Aggregators at switches that connect ranks of this job. One above the switch that connects all of them has the
     /// capacity of the slowest link on the way there.
     const std::vector<JobAggregator>& aggregators() const { return aggregators_; }
-    /// For a job whose aggregators, or those of a kind, aren't in service.
+    /// Removes the aggregators, where they aren't in service.
     void drop_aggregators() { aggregators_.clear(); }
     void drop_aggregators(Aggregator::Kind kind) {
         std::erase_if(aggregators_, [&](const JobAggregator& one) { return one.kind == kind; });
@@ -130,7 +130,7 @@ class Job {
     /// The capacity of all edges of a level.
     void set_capacity(std::size_t level, double bytes_per_s);
 
-    /// The same ranks in rank order, without topology: for topology-unaware algorithms.
+    /// These ranks in rank order, without topology: for topology-unaware algorithms.
     Job in_rank_order() const { return flat(size()); }
 
   private:

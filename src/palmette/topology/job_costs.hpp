@@ -21,8 +21,8 @@ struct CostValue {
 /// LogP-style costs of messages between ranks whose outermost distinguishing level this is.
 struct MessageCosts {
     CostValue latency_s;           ///< one way, tiny, both overheads included
-    CostValue overhead_s;          ///< of one rank, at either end: the mean of both
-    CostValue stream_bytes_per_s;  ///< of one pair alone; 0: limited only by the edges on the path
+    CostValue overhead_s;          ///< CPU time of one rank per message, at either end: the mean of both
+    CostValue stream_bytes_per_s;  ///< bandwidth of one pair alone; 0: limited only by the edges on the path
 
     /// Intra-node: aggregate bandwidth of all concurrent messages of one node; 0: unknown.
     double together_bytes_per_s = 0;

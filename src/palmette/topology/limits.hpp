@@ -6,7 +6,7 @@
 
 namespace palmette::topology {
 
-/// Of a machine: readers go down its tree by recursion, and so do users.
+/// Largest number of a machine's levels: readers go down its tree by recursion, and so do users.
 inline constexpr std::size_t most_levels = 64;
 
 /// The most ranks of a job: larger requests are refused before they allocate gigabytes.

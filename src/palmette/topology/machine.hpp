@@ -41,7 +41,7 @@ struct Aggregator {
     std::int64_t memory_bytes = 0;   ///< for contributions that wait for others; 0: no limit
     std::string address;             ///< HOST:PORT where its daemon listens; empty: none is known
 
-    /// Of "kind" in JSON. Throws base::Error that begins with `where`.
+    /// Sets `kind` from "kind" in JSON. Throws base::Error that begins with `where`.
     void read_kind(const base::Json& json, std::string_view where);
     const char* kind_name() const { return kind == Kind::sharp ? "sharp" : "daemon"; }
     /// Throws base::Error that begins with `where`.
@@ -78,7 +78,7 @@ class Machine {
     const std::vector<MachineLevel>& levels() const { return levels_; }
     const std::vector<MachineNode>& nodes() const { return nodes_; }
     const std::vector<Inside>& insides() const { return insides_; }
-    /// In topology order of their switches.
+    /// Aggregators in topology order of their switches.
     const std::vector<MachineAggregator>& aggregators() const { return aggregators_; }
     /// Adds an aggregator of kind `sharp` at each switch that can reduce, as all below it can, and the one above it
     /// can't. Nothing where the machine lists such aggregators itself.

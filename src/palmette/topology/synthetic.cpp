@@ -199,7 +199,7 @@ class SyntheticReader {
         }
     }
 
-    /// At the newest node.
+    /// Adds aggregators at the newest node.
     void add_aggregators(const std::vector<double>& capacities) {
         for (const double capacity : capacities) {
             MachineAggregator made;

@@ -32,7 +32,7 @@ class Tiers {
   public:
     /// Communication in topology order.
     Tiers(const Job& job, const Costs& costs);
-    /// The same for communication in rank order, unrelated to the topology.
+    /// Tiers for communication in rank order, unrelated to the topology.
     Tiers in_rank_order() const;
 
     bool in_topology_order() const { return in_topology_order_; }
@@ -59,7 +59,7 @@ class Tiers {
 
     /// CPU time of each end of a message: overhead and eager copy, without intra-node copies.
     double busy(std::size_t tier, double bytes) const;
-    /// Whether the send of so many bytes completes only on arrival: the MPI doesn't buffer it.
+    /// Whether a send of `bytes` bytes completes only on arrival: the MPI doesn't buffer it.
     bool is_unbuffered(double bytes) const { return bytes > static_cast<double>(assumed::eager_copy_bytes); }
     /// Time of both ends for copies through eager buffers.
     double buffered(std::size_t tier, double bytes) const;

@@ -14,9 +14,9 @@ namespace palmette::trace {
 namespace {
 
 constexpr std::int32_t no_thread = -1;
-using OfThread = Awaited::OfThread;
+using OfThread = WaitGraph::OfThread;
 
-const OfThread& thread_of(const Awaited& awaited, std::int32_t number) {
+const OfThread& thread_of(const WaitGraph& awaited, std::int32_t number) {
     return awaited.threads[static_cast<std::size_t>(number)];
 }
 double seconds(std::int64_t from_ns, std::int64_t until_ns) {
@@ -26,7 +26,7 @@ double seconds(std::int64_t from_ns, std::int64_t until_ns) {
 /// Follows the critical path from call to call.
 class Walk {
   public:
-    Walk(const Trace& trace, const Awaited& awaited) : roles_(trace), awaited_(awaited) {}
+    Walk(const Trace& trace, const WaitGraph& awaited) : roles_(trace), awaited_(awaited) {}
 
     CriticalPath run() {
         std::int32_t number = no_thread;
@@ -52,7 +52,7 @@ class Walk {
     }
 
   private:
-    /// To the call that waited last before `event`, or to the beginning.
+    /// Goes back to the call that waited last before `event`, or to the beginning.
     At back(const OfThread& thread, std::size_t event) {
         const auto behind = std::lower_bound(thread.waits.begin(), thread.waits.end(), event,
                                              [](const Wait& wait, std::size_t value) { return wait.event < value; });
@@ -95,7 +95,7 @@ class Walk {
     }
 
     const Roles roles_;
-    const Awaited& awaited_;
+    const WaitGraph& awaited_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, OnPath> rows_;
     OnPath* row_ = nullptr;
     std::int64_t until_ns_ = 0;
@@ -111,10 +111,10 @@ struct Where {
 };
 
 /// What a thread did between two synchronisations.
-struct Spent {
+struct TimeAccount {
     std::vector<std::pair<Where, double>> rows;  ///< without waiting
     double waiting_s = 0;
-    std::size_t first_wait = 0, behind_waits = 0;  ///< of the thread's waits
+    std::size_t first_wait = 0, behind_waits = 0;  ///< range of the thread's waits
     std::vector<Gap> gaps;                         ///< outside of MPI, where there are samples
 
     void add(const Where& where, double time_s) {
@@ -135,9 +135,9 @@ struct Spent {
 
 /// What the waits of a thread inherit, which are asked for from the last one on. Waits inherit from later ones shortly
 /// before they are asked for: memory is held for those alone.
-class Inherited {
+class InheritedCosts {
   public:
-    explicit Inherited(std::size_t waits) : chunks_((waits + size - 1) / size) {}
+    explicit InheritedCosts(std::size_t waits) : chunks_((waits + size - 1) / size) {}
     void add(std::size_t wait, double cost_s) {
         auto& chunk = chunks_[wait / size];
         if (!chunk) chunk = std::make_unique<Chunk>();
@@ -159,7 +159,7 @@ class Inherited {
 
 class DelayCosts {
   public:
-    DelayCosts(const Trace& trace, const Awaited& awaited)
+    DelayCosts(const Trace& trace, const WaitGraph& awaited)
         : trace_(trace), roles_(trace), awaited_(awaited), has_samples_(trace.has_samples()) {
         for (const OfThread& thread : awaited.threads) {
             inherited_.emplace_back(thread.waits.size());
@@ -171,14 +171,14 @@ class DelayCosts {
 
     Delays run() {
         // What a wait inherits comes from later ones; a thread's are in order.
-        std::vector<Ended> last;
+        std::vector<WaitEnd> last;
         for (std::size_t t = 0; t < awaited_.threads.size(); ++t)
             if (const std::size_t waits = awaited_.threads[t].waits.size())
                 last.push_back(ended(static_cast<std::int32_t>(t), static_cast<std::uint32_t>(waits - 1)));
         std::make_heap(last.begin(), last.end());
         while (!last.empty()) {
             std::pop_heap(last.begin(), last.end());
-            const Ended one = last.back();
+            const WaitEnd one = last.back();
             last.pop_back();
             explain(one.thread, one.wait);
             if (one.wait == 0) continue;
@@ -195,15 +195,15 @@ class DelayCosts {
     }
 
   private:
-    struct Ended {
+    struct WaitEnd {
         std::int64_t end_ns;
         std::int32_t thread;
         std::uint32_t wait;
-        bool operator<(const Ended& other) const {
+        bool operator<(const WaitEnd& other) const {
             return std::tie(end_ns, thread) < std::tie(other.end_ns, other.thread);
         }
     };
-    Ended ended(std::int32_t number, std::uint32_t index) const {
+    WaitEnd ended(std::int32_t number, std::uint32_t index) const {
         const OfThread& thread = thread_of(awaited_, number);
         const Wait& wait = thread.waits[index];
         const std::int64_t begin_ns = thread.thread->at(wait.event).begin_ns;
@@ -229,8 +229,8 @@ class DelayCosts {
         out_.waiting_s += waited_s;
         const OfThread& late = thread_of(awaited_, wait.begun_by.thread);
         spend(own_, number, wait.event, late);
-        const Spent& own = own_;
-        const Spent& others = spent_by_late(late, wait.begun_by, waiter);
+        const TimeAccount& own = own_;
+        const TimeAccount& others = spent_by_late(late, wait.begun_by, waiter);
         if (has_samples_)
             works_.add(waiter.thread->at(wait.event), waited_s, wait.begun_by, side(late, wait.begun_by.thread, others),
                        side(waiter, number, own));
@@ -256,12 +256,12 @@ class DelayCosts {
             if (share_s > counted_s) row.removable_s += share_s - std::exchange(counted_s, share_s);
         }
         out_.short_term_s += rate * delayed_s;
-        Inherited& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
+        InheritedCosts& inherits = inherited_[static_cast<std::size_t>(wait.begun_by.thread)];
         for (std::size_t w = others.first_wait; w < others.behind_waits; ++w)
             inherits.add(w, (rate + long_rate) * static_cast<double>(late.waits[w].seconds));
     }
 
-    LateWorks::Side side(const OfThread& thread, std::int32_t number, const Spent& spent) {
+    LateWorks::Side side(const OfThread& thread, std::int32_t number, const TimeAccount& spent) {
         const auto process = static_cast<std::size_t>(thread.process);
         const auto index = static_cast<std::size_t>(number);
         return {thread.thread, &trace_.processes[process], thread.process,
@@ -269,7 +269,7 @@ class DelayCosts {
     }
 
     /// All that wait for one call have mostly the same interval of it.
-    const Spent& spent_by_late(const OfThread& late, const At& at, const OfThread& waiter) {
+    const TimeAccount& spent_by_late(const OfThread& late, const At& at, const OfThread& waiter) {
         // With messages the interval depends on the waiter.
         const bool is_group = roles_.is_collective_event(late.thread->at(at.event));
         if (is_group && at.thread == cached_at_.thread && at.event == cached_at_.event) return cached_;
@@ -306,8 +306,8 @@ class DelayCosts {
         return at;
     }
 
-    /// From the last synchronisation with the other one to the begin of `event`.
-    void spend(Spent& out, std::int32_t number, std::uint32_t event, const OfThread& other) {
+    /// Adds the time from the last synchronisation with `other` to the begin of `event`.
+    void spend(TimeAccount& out, std::int32_t number, std::uint32_t event, const OfThread& other) {
         const OfThread& thread = thread_of(awaited_, number);
         out.rows.clear();
         out.gaps.clear();
@@ -330,32 +330,34 @@ class DelayCosts {
                 --wait;
                 waited_s = wait->seconds;
             }
-            const Met met = meet_in(call, thread, i, other);
+            const Meeting met = meet_in(call, thread, i, other);
             out.add({call.function, call.path, true}, seconds(call.begin_ns, call.end_ns) - waited_s);
             // Of the first synchronisation only what came after it: both may have met at its begin, by a message,
             // before it waited for somebody else.
             const bool waited_first =
-                met == Met::all ||
+                met == Meeting::all ||
                 thread_of(awaited_, waited_s > 0 ? wait->begun_by.thread : 0).process == other.process;
-            if (met != Met::no && waited_s > 0 && waited_first) {
+            if (met != Meeting::no && waited_s > 0 && waited_first) {
                 ++wait;
                 break;
             }
             out.waiting_s += waited_s;
-            if (met != Met::no) break;
+            if (met != Meeting::no) break;
             behind = call;
         }
         out.first_wait = static_cast<std::size_t>(wait - thread.waits.begin());
     }
 
-    enum class Met : std::uint8_t { no, both, all };
+    enum class Meeting : std::uint8_t { no, both, all };
     /// Whether both meet in a call, or in a request that it completes: by a message, or with others.
-    Met meet_in(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
+    Meeting meet_in(const Event& call, const OfThread& thread, std::size_t index, const OfThread& other) {
         const auto met = [&](const Event& event) {
-            return !meets(event, other) ? Met::no : is_collective(roles_.kind(event)) ? Met::all : Met::both;
+            return !meets(event, other)                ? Meeting::no
+                   : is_collective(roles_.kind(event)) ? Meeting::all
+                                                       : Meeting::both;
         };
-        Met found = met(call);
-        for (std::size_t i = index; i-- > 0 && found == Met::no;) {
+        Meeting found = met(call);
+        for (std::size_t i = index; i-- > 0 && found == Meeting::no;) {
             const Event request = thread.thread->at(i);
             if (!request.is_request) break;
             found = met(request);
@@ -377,25 +379,25 @@ class DelayCosts {
     static constexpr std::size_t most_events = 10'000;
     const Trace& trace_;
     Roles roles_;
-    const Awaited& awaited_;
+    const WaitGraph& awaited_;
     const bool has_samples_;
     LateWorks works_;
-    std::vector<Inherited> inherited_;  ///< by thread
+    std::vector<InheritedCosts> inherited_;  ///< by thread
     std::map<std::pair<Where, std::int32_t>, Delay> delays_;
     std::vector<std::size_t> behind_;  ///< by thread: where first_wait() found the last one
     std::vector<std::size_t> sampled_,
         accounted_;  ///< by thread: where its samples and its account were looked at last
-    Spent own_, cached_;
-    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< and by how much each was counted as removable
+    TimeAccount own_, cached_;
+    std::vector<std::pair<Delay*, double>> cached_rows_;  ///< with what each was counted as removable
     At cached_at_;
     Delays out_;
 };
 
 }  // namespace
 
-CriticalPath critical_path(const Trace& trace, const Awaited& awaited) { return Walk(trace, awaited).run(); }
+CriticalPath critical_path(const Trace& trace, const WaitGraph& awaited) { return Walk(trace, awaited).run(); }
 
-Delays delay_costs(const Trace& trace, const Awaited& awaited) { return DelayCosts(trace, awaited).run(); }
+Delays delay_costs(const Trace& trace, const WaitGraph& awaited) { return DelayCosts(trace, awaited).run(); }
 
 double time_without(const Trace& trace, const Delay& delay) {
     const Roles roles(trace);

@@ -85,7 +85,7 @@ struct ReadContexts {
     JobContexts contexts;
     std::vector<std::int32_t> ranks;
 
-    /// For another reader of the same machine type: what `append` takes.
+    /// This reader's contexts for another reader of the same machine type: what `append` takes.
     std::string packed() const;
     /// Adds what the reader of the next share has found: afterwards it is as if one had read both. Throws base::Error
     /// where that isn't what `packed` makes. Cost: O(its nodes + sums).

@@ -17,7 +17,7 @@ namespace palmette::trace {
 /// A call, or a request from its start to the call that completed it. Times in nanoseconds.
 struct Event {
     std::int64_t begin_ns = 0, end_ns = 0;
-    std::uint64_t instance = 0;  ///< of a collective, from 1 on its communicator
+    std::uint64_t instance = 0;  ///< a collective's number on its communicator, from 1
     std::uint64_t bytes = 0;
     std::uint32_t path = 0;          ///< index into Trace::paths
     std::uint32_t communicator = 0;  ///< index into Trace::communicators; 0: none
@@ -43,7 +43,7 @@ struct TracedPlan {
     std::string function, algorithm;
     double bound_s = -1;
     std::uint32_t communicator = 0;  ///< index into Trace::communicators
-    std::vector<TracedSend> sends;   ///< of the process that has recorded the plan
+    std::vector<TracedSend> sends;   ///< what the recording process sends by the plan
 };
 
 /// Decodes events where they lie, so that a job's don't have to fit into memory.
@@ -60,7 +60,7 @@ class EventReader {
 };
 
 /// A sample of a thread's stack.
-struct Sampled {
+struct StackSample {
     std::int64_t at_ns = 0;
     std::uint32_t context = 0;  ///< index into Trace::contexts.nodes
     float cpu_s = 0;            ///< processor time of the thread since its sample before
@@ -68,7 +68,7 @@ struct Sampled {
 
 /// Seconds off the processor, by state.
 struct OffProcessor {
-    double put_aside_s = 0;  ///< it waited for a processor
+    double put_aside_s = 0;  ///< runnable, but waiting for a processor
     double io_s = 0;         ///< blocked, in I/O or page faults
     double asleep_s = 0;     ///< blocked otherwise
 
@@ -79,20 +79,20 @@ struct OffProcessor {
     }
 };
 
-/// The same of a long stretch between two calls.
+/// Seconds off the processor in a long stretch between two calls.
 struct OffBetween {
-    std::int64_t at_ns = 0;  ///< its end
+    std::int64_t at_ns = 0;  ///< end of the stretch
     OffProcessor off;
 };
 
 /// Events of one thread in the order in which their calls ended; requests stand before the call that completed them.
 struct TracedThread {
     std::vector<Event> events;
-    std::shared_ptr<const EventReader> reader;  ///< of those that lie in a file; behind `events`
+    std::shared_ptr<const EventReader> reader;  ///< reads the events that lie in a file; they follow `events`
 
     std::uint64_t dropped = 0;       ///< calls of which only sums remain
     std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
-    std::vector<Sampled> samples;    ///< by time
+    std::vector<StackSample> samples;    ///< by time
     std::vector<OffBetween> off;     ///< by time; only where samples were taken, too
 
     /// From when on all is there; the least number where there is no event.
@@ -126,7 +126,7 @@ struct TracedProcess {
     std::int64_t clock_error_ns = 0;
     std::map<std::uint32_t, std::int32_t> rank_in;  ///< by communicator: this process's rank
     std::vector<TracedThread> threads;
-    std::vector<Sampled> beside;  ///< of threads that make no calls, by time
+    std::vector<StackSample> beside;  ///< samples of threads that make no calls, by time
 };
 
 struct Trace {
@@ -136,7 +136,7 @@ struct Trace {
     std::vector<TracedCommunicator> communicators;
     std::vector<TracedPlan> plans;
     std::vector<TracedProcess> processes;
-    JobContexts contexts;  ///< of samples
+    JobContexts contexts;  ///< calling contexts that samples refer to
 
     bool has_samples() const { return contexts.nodes.size() > 1; }
 };
@@ -145,7 +145,8 @@ struct Trace {
 struct TraceFile {
     std::string path;
     std::int64_t first_real_ns = 0, first_offset_ns = 0;  ///< offsets are interpolated between both points
-    std::int64_t last_real_ns = 0, last_offset_ns = 0;    ///< the same point again: the offset is constant
+    /// The first point again where only one is known: the offset is constant.
+    std::int64_t last_real_ns = 0, last_offset_ns = 0;
     std::int64_t error_ns = 0;
 };
 

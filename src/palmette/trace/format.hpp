@@ -12,14 +12,14 @@ namespace palmette::trace {
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
 inline constexpr std::uint32_t format_version = 5;
 inline constexpr std::size_t page_bytes = 4096;
-/// Of sections in the file: the largest page that a system maps files by, on arm64.
+/// Alignment of sections in the file, in bytes: the largest page that a system maps files by, on arm64.
 inline constexpr std::size_t section_alignment = 65536;
 
 /// A counter that one thread writes, or several, while other processes read it.
 template <class Value>
 using Shared = std::atomic<Value>;
 
-/// At the beginning of the file. Sections follow one after the other, one for each process.
+/// Header at the beginning of the file. Sections follow one after the other, one for each process.
 struct FileHeader {
     std::array<char, 8> magic;
     std::uint32_t version;
@@ -65,7 +65,7 @@ struct Life {
     Shared<std::uint32_t> is_known;  ///< 0: nothing can be told by it
 };
 
-/// By what threads are interrupted for samples.
+/// Mechanism that interrupts threads for samples.
 enum class SampledBy : std::uint32_t {
     nothing,           ///< no samples
     thread_cpu_timer,  ///< POSIX timers on each thread's CPU clock, which tick only while it runs
@@ -75,25 +75,26 @@ enum class SampledBy : std::uint32_t {
 /// What a section says of its samples (palmette run --sample): how they are taken, and what is missing in them.
 struct SamplingHeader {
     Shared<SampledBy> by;
-    Shared<std::uint32_t> signal;        ///< that interrupts threads
-    Shared<std::uint64_t> period_ns;     ///< of CPU time between two samples of a thread, as it was asked for last
-    Shared<std::uint64_t> samples;       ///< taken
-    Shared<std::uint64_t> lost;          ///< not taken: of threads for which there was no entry, or in a busy moment
-    Shared<std::uint64_t> incomplete;    ///< of those taken: whose walk didn't reach the thread's start
-    Shared<std::uint64_t> cut;           ///< deeper than what is kept: the inner and the outermost frames remain
-    Shared<std::uint64_t> shortened;     ///< whose inner frames found no place: they count for the outer ones
-    Shared<std::uint64_t> unmerged;      ///< whose Python frames weren't certain: the interpreter's own remain
-    Shared<std::uint64_t> ticks;         ///< time that taking them took, without the signal's own
-    Shared<std::uint64_t> signal_ticks;  ///< of a signal that does nothing, as measured at the start
+    Shared<std::uint32_t> signal;        ///< signal that interrupts threads
+    Shared<std::uint64_t> period_ns;     ///< CPU time between two samples of a thread, as requested last
+    Shared<std::uint64_t> samples;       ///< samples taken
+    Shared<std::uint64_t> lost;          ///< samples not taken: no entry for the thread, or a busy moment
+    Shared<std::uint64_t> incomplete;    ///< samples whose stack walk didn't reach the thread's start
+    /// Samples of stacks deeper than what is kept: the inner and the outermost frames remain.
+    Shared<std::uint64_t> cut;
+    Shared<std::uint64_t> shortened;     ///< samples whose inner frames found no place: they count for the outer ones
+    Shared<std::uint64_t> unmerged;      ///< samples whose Python frames weren't certain: the interpreter's own remain
+    Shared<std::uint64_t> ticks;         ///< time for taking samples, without the signals' own
+    Shared<std::uint64_t> signal_ticks;  ///< cost of a signal that does nothing, as measured at the start
     Shared<std::uint32_t> python;        ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
-    Shared<std::uint32_t> python_is_refused;  ///< 1: the layout of that one's frames isn't known
+    Shared<std::uint32_t> python_is_refused;  ///< 1: this Python version's frame layout isn't known
     Table contexts;                           ///< ContextNode; 0: what is above all roots
     Table ring;                               ///< Sample: the n-th is at n % capacity
     Table threads;                            ///< SampledThread
     Table modules;                            ///< ModuleEntry; 0 is unused
     Table texts;                              ///< characters: names, each with a 0 behind it; 0 is an empty one
     Table accounts;                           ///< AccountedGap: the n-th is at n % capacity
-    Shared<std::uint64_t> accounted_gaps;     ///< of them, those that were written, overwritten ones included
+    Shared<std::uint64_t> accounted_gaps;     ///< accounts written so far, overwritten ones included
 };
 
 /// What a section says of the program's regions: palmette_region_begin, and functions compiled to tell of themselves.
@@ -103,7 +104,7 @@ struct RegionsHeader {
     Table texts;    ///< characters: names, each with a 0 behind it; 0 is an empty one
     Shared<std::uint64_t>
         missed;  ///< begun in the midst of another's begin, by a signal handler, or in a thread too many
-    Shared<std::uint32_t> cost_milliticks;  ///< of a begin and its end, as measured at the start
+    Shared<std::uint32_t> cost_milliticks;  ///< cost of a begin and its end, as measured at the start
     std::uint32_t unused;
 };
 
@@ -118,13 +119,13 @@ struct AdaptersHeader {
 struct SnapshotsHeader {
     Table moments;                      ///< Snapshot
     Table parts;                        ///< SnapshotPart
-    Shared<std::uint64_t> interval_ns;  ///< of moments; doubled, and each two put together, when all is full
+    Shared<std::uint64_t> interval_ns;  ///< time between two moments; doubled, and pairs merged, when the table is full
 };
 
-/// At the beginning of a section: one process.
+/// Header at the beginning of a section, which describes one process.
 struct SectionHeader {
     std::array<char, 8> magic;
-    std::uint64_t bytes;  ///< of the section
+    std::uint64_t bytes;  ///< size of the section
     std::int32_t pid;
     Shared<std::int32_t> rank;  ///< in MPI_COMM_WORLD; -1 before it is known
     Shared<std::int32_t> size;
@@ -132,8 +133,8 @@ struct SectionHeader {
     std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
     std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
     ClockPair first, last;
-    /// Of the process's start: the time of day less CLOCK_MONOTONIC. A node's time is CLOCK_MONOTONIC and what the
-    /// first of its processes has here, so that setting the clock changes nothing.
+    /// The time of day less CLOCK_MONOTONIC when the process started. A node's time is CLOCK_MONOTONIC plus this value
+    /// of its first process, so that setting the clock changes nothing.
     Shared<std::int64_t> node_offset_ns;
     SyncPoint synced_first, synced_last;  ///< in MPI_Init and in MPI_Finalize
     Table functions;                      ///< FunctionName
@@ -157,13 +158,14 @@ struct SectionHeader {
     Shared<std::uint64_t> threadless_calls;       ///< calls of threads for which there was no entry: recorded nowhere
     Shared<std::uint64_t> unfollowed_requests;    ///< requests for which there was no entry
     Shared<std::uint64_t> unplanned_calls;        ///< served calls whose plan found no entry
-    Shared<std::uint64_t> unwound_calls;          ///< call paths that were not in the cache
-    Shared<std::uint64_t> unwinding_ticks;        ///< time for that, which is in no call's time
+    Shared<std::uint64_t> unwound_calls;          ///< call paths that weren't in the cache
+    Shared<std::uint64_t> unwinding_ticks;        ///< time for walking stacks, which is in no call's time
     Shared<std::uint32_t> call_cost_milliticks;   ///< what recording a call costs here, as measured at the start
-    Shared<std::uint32_t> clock_cost_milliticks;  ///< of that, both readings of the clock
+    Shared<std::uint32_t> clock_cost_milliticks;  ///< share of call_cost_milliticks for both readings of the clock
     std::array<char, 512> executable;
-    Shared<std::uint64_t> nested_calls;        ///< of the program inside of other calls (callbacks): not recorded
-    Shared<std::uint64_t> left_calls;          ///< that a jump left: recorded as if they had taken no time
+    /// Calls of the program inside of other calls (callbacks), which aren't recorded.
+    Shared<std::uint64_t> nested_calls;
+    Shared<std::uint64_t> left_calls;          ///< calls that a jump left, recorded as if they had taken no time
     Shared<std::uint32_t> counter_distrusted;  ///< 1: the kernel found during the run that the counter goes wrong
     std::uint32_t unused;
     std::uint64_t pid_namespace;  ///< in which `pid` is this process: its inode; 0: not known
@@ -194,8 +196,8 @@ struct CommunicatorEntry {
     std::uint64_t id;
     std::int32_t rank;
     std::int32_t size;
-    Shared<std::uint64_t> collectives;  ///< begun on it by this rank, so that instances can be matched
-    Shared<std::uint64_t> since_ticks;  ///< what began before is another one's, which is forgotten; 0: there was none
+    Shared<std::uint64_t> collectives;  ///< collectives begun on it by this rank, so that instances can be matched
+    Shared<std::uint64_t> since_ticks;  ///< start of this communicator if a freed one had the entry before it; else 0
 };
 
 inline constexpr std::size_t histogram_bins = 28;
@@ -258,8 +260,8 @@ struct ContextNode {
     std::uint32_t module;
     std::uint32_t is_innermost;  ///< 1: the address is the interrupted one, and its line is looked up as it is
     std::uint64_t offset;
-    Shared<std::uint64_t> samples;  ///< whose innermost frame this is
-    Shared<std::uint64_t> cpu_ns;   ///< of their threads since the sample before
+    Shared<std::uint64_t> samples;  ///< samples whose innermost frame this is
+    Shared<std::uint64_t> cpu_ns;   ///< CPU time of the threads since their previous samples
 };
 static_assert(sizeof(ContextNode) == 40);
 
@@ -268,7 +270,7 @@ struct Sample {
     Shared<std::uint64_t> ticks;
     Shared<std::uint32_t> context;
     Shared<std::uint32_t> thread;  ///< number of its SampledThread, from 1
-    Shared<std::uint64_t> cpu_ns;  ///< of the thread since its sample before
+    Shared<std::uint64_t> cpu_ns;  ///< CPU time of the thread since its previous sample
 };
 static_assert(sizeof(Sample) == 24);
 
@@ -278,16 +280,16 @@ enum class RegionKind : std::uint32_t { thread, named, function, unbegun };
 
 /// A region within another one: a node of the tree of all that a thread has met. Only that thread writes to it.
 struct RegionNode {
-    std::uint32_t parent;  ///< 0: of a thread
+    std::uint32_t parent;  ///< index of the region around it; 0: the thread's root
     RegionKind kind;
-    std::uint32_t module;            ///< of a function: in the table of modules, 0 for unknown
-    Shared<std::uint32_t> unclosed;  ///< that ended with one outside of them, or with their thread
-    std::uint64_t offset;         ///< of a function: its address, as Frame has it; else where its name is in the texts
-    Shared<std::uint64_t> calls;  ///< begun; of an unbegun one: ends
-    Shared<std::uint64_t> ticks;  ///< of those that have ended, each with all inside; within itself it counts once
+    std::uint32_t module;            ///< a function's module, as index in the table; 0: unknown
+    Shared<std::uint32_t> unclosed;  ///< calls that ended with an outer region, or with their thread
+    std::uint64_t offset;         ///< a function's address as in Frame; else offset of the name in the texts
+    Shared<std::uint64_t> calls;  ///< calls begun; for `unbegun` ends
+    Shared<std::uint64_t> ticks;  ///< time in ended calls with all inside; recursive calls count once
     Shared<std::uint64_t> longest_ticks;
-    Shared<std::uint64_t> inner;       ///< begun in it, for which there was no place of their own
-    Shared<std::uint64_t> open_since;  ///< when the outermost that hasn't ended has begun; 0: there is none
+    Shared<std::uint64_t> inner;       ///< calls begun in it that found no node of their own
+    Shared<std::uint64_t> open_since;  ///< begin of the outermost open call; 0: none is open
 };
 static_assert(sizeof(RegionNode) == 64);
 
@@ -302,7 +304,7 @@ static_assert(sizeof(AdapterEntry) == 64);
 struct AdapterReading {
     Shared<std::uint64_t> ticks;
     Shared<std::uint64_t> received_bytes, sent_bytes, received_packets, sent_packets;
-    Shared<std::uint64_t> waited;  ///< of a port: ticks in which it had data to send and wasn't let (port_xmit_wait)
+    Shared<std::uint64_t> waited;  ///< ticks in which a port had data to send but couldn't (port_xmit_wait)
 };
 static_assert(sizeof(AdapterReading) == 48);
 
@@ -317,7 +319,7 @@ static_assert(sizeof(Snapshot) == 24);
 
 /// What has been added to one of the aggregates, or of the nodes of regions.
 struct SnapshotPart {
-    std::uint32_t sum;    ///< its number; of a region's node with the uppermost bit set
+    std::uint32_t sum;    ///< number of the aggregate or of the region's node, the latter with the uppermost bit set
     std::uint32_t calls;  ///< at most as many as fit
     std::uint64_t ticks, bytes;
 };
@@ -337,8 +339,8 @@ static_assert(sizeof(SampledThread) == 32);
 /// How the kernel accounts for a thread's time around a long stretch between two of its calls: what of it is neither on
 /// a processor nor on the way to one, it was blocked. Read as Sample is.
 struct AccountedGap {
-    Shared<std::uint64_t> ticks;        ///< its end, where the next call begins
-    Shared<std::uint64_t> begin_ticks;  ///< where the call before ended
+    Shared<std::uint64_t> ticks;        ///< end of the stretch, where the next call begins
+    Shared<std::uint64_t> begin_ticks;  ///< end of the previous call
     Shared<std::uint64_t>
         since_ticks;  ///< what follows is from then on: mostly the same, else up to milliseconds before
     Shared<std::uint64_t> ran_ns;
@@ -357,23 +359,24 @@ struct OpenCall {
     Shared<std::uint64_t> bytes;
     Shared<std::int32_t> peer;  ///< rank in the communicator; -1: none, -2: any
     Shared<std::int32_t> tag;
-    Shared<std::uint64_t> instance;      ///< of a collective: how many came before it on the communicator
-    Shared<std::uint32_t> requests;      ///< that it waits for: those whose `waited_by` is this thread's number, + 1
-    Shared<std::int32_t> receives_from;  ///< of MPI_Sendrecv, whose peer gets its message; -1: none, -2: any
+    Shared<std::uint64_t> instance;      ///< a collective's number on its communicator, from 0
+    /// Requests that the call waits for: those whose `waited_by` is this thread's number, + 1.
+    Shared<std::uint32_t> requests;
+    Shared<std::int32_t> receives_from;  ///< MPI_Sendrecv's source, `peer` being its destination; -1: none, -2: any
 };
 
 enum class Persistent : std::uint32_t {
     no,
-    sends,      ///< or takes part in a collective: bytes are sent when it is started
-    receives,   ///< what it says of bytes is nothing that this rank sends
+    sends,      ///< sends or takes part in a collective: bytes are sent when it is started
+    receives,   ///< receives: its bytes are nothing that this rank sends
     unrecorded  ///< made while recording was switched off: what its starts send is counted, and nothing else
 };
 
 /// A request that was started and isn't complete, or a persistent one that isn't freed.
 struct RequestEntry {
-    Shared<std::uint64_t> ticks;  ///< of its start; 0: a persistent one that isn't started
+    Shared<std::uint64_t> ticks;  ///< start of the request; 0: persistent and not started
     std::uint64_t bytes;
-    std::uint64_t instance;  ///< of a collective
+    std::uint64_t instance;  ///< a collective's number on its communicator
     std::uint32_t path;
     std::uint16_t function, communicator;
     std::int32_t peer, tag;
@@ -394,7 +397,7 @@ struct PlanEntry {
     std::int32_t root;            ///< in the communicator; -1: none
     std::int64_t block_bytes;     ///< -1: sizes differ between calls
     std::int64_t bound_ns;        ///< the physical limit of a call; -1: not known to this rank
-    Shared<std::uint64_t> calls;  ///< that have ended
+    Shared<std::uint64_t> calls;  ///< calls that have ended
     Shared<std::uint64_t> ticks;
     std::uint32_t first_send, send_count;  ///< what one call of this rank sends, all calls where sizes differ
 };
@@ -429,9 +432,9 @@ static_assert(sizeof(PeerEntry) == 64);
 
 struct ThreadEntry {
     std::int64_t thread_id;
-    std::uint32_t ring_first, ring_capacity;  ///< its part of the ring
-    Shared<std::uint64_t> recorded;           ///< records written, those that were overwritten included
-    Shared<std::uint64_t> requests;           ///< of them, those of requests
+    std::uint32_t ring_first, ring_capacity;  ///< the thread's part of the ring
+    Shared<std::uint64_t> recorded;           ///< records written, overwritten ones included
+    Shared<std::uint64_t> requests;           ///< requests among `recorded`
     OpenCall open;
     std::array<char, 48> unused;
 };
@@ -444,7 +447,7 @@ struct Record {
     std::uint32_t duration;
     std::uint32_t function : 10, is_request : 1, unused : 5, communicator : 16;
     std::uint16_t path, plan;      ///< plan 0: not served
-    std::int32_t tag;              ///< of a collective: the lower 31 bits of its instance
+    std::int32_t tag;              ///< tag; for a collective the lower 31 bits of its instance
     std::uint64_t bytes_and_peer;  ///< bytes << 24 | rank in the communicator or root, no_peer or any_peer
 };
 static_assert(sizeof(Record) == 32);

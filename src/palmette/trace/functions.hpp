@@ -22,7 +22,7 @@ enum class Kind : std::uint8_t {
     wait,        ///< waits for what its requests wait for
     test
 };
-/// As it is spelled here.
+/// The kind's name as it is spelled here.
 const char* name_of(Kind kind);
 inline bool is_collective(Kind kind) { return kind >= Kind::barrier && kind <= Kind::neighbours; }
 
@@ -31,11 +31,11 @@ struct Function {
     std::string_view name;
     std::string_view operation;  ///< MPI_Iallgather_c's allgather
     Kind kind = Kind::other;
-    bool by_request = false;          ///< what it does is done by the request that it makes
-    bool persistent = false;          ///< and that request is started later
+    bool by_request = false;          ///< the operation is done by the request that the call makes
+    bool persistent = false;          ///< the request is persistent: it is started later
     bool sends_and_receives = false;  ///< the call sends, and its request receives
     bool ends = false;                ///< the job
-    bool lets_go = false;             ///< of requests, without waiting for them
+    bool lets_go = false;             ///< the call releases requests without waiting for them
 };
 
 /// The table, by name.

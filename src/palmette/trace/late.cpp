@@ -29,20 +29,20 @@ std::size_t for_samples(const std::vector<One>& samples, const Gap& gap, std::si
 
 }  // namespace
 
-void LateWorks::Spent::clear() {
+void LateWorks::TimeSums::clear() {
     gaps.clear();
     last = nullptr;
     contexts.clear();
     beside.clear();
 }
 
-void LateWorks::spend(Spent& out, const Side& side, double weight) {
+void LateWorks::spend(TimeSums& out, const Side& side, double weight) {
     std::size_t looked_at = 0;
     for (const Gap& gap : *side.gaps) {
         if (looked_at > most_samples) break;
         Seconds& sum = out.at({gap.before_function, gap.before_path, gap.after_function, gap.after_path});
         sum.wall_s += weight * static_cast<double>(gap.end_ns - gap.begin_ns) * 1e-9;
-        looked_at += for_samples(side.thread->samples, gap, *side.behind, [&](const Sampled& one) {
+        looked_at += for_samples(side.thread->samples, gap, *side.behind, [&](const StackSample& one) {
             sum.cpu_s += weight * static_cast<double>(one.cpu_s);
             out.contexts[one.context] += weight * static_cast<double>(one.cpu_s);
         });
@@ -51,7 +51,7 @@ void LateWorks::spend(Spent& out, const Side& side, double weight) {
                         [&](const OffBetween& one) { sum.off.add(one.off, weight); });
         if (side.process->beside.empty()) continue;
         std::size_t beside = side.process->beside.size();
-        looked_at += for_samples(side.process->beside, gap, beside, [&](const Sampled& one) {
+        looked_at += for_samples(side.process->beside, gap, beside, [&](const StackSample& one) {
             out.beside[one.context] += weight * static_cast<double>(one.cpu_s);
         });
     }
@@ -91,7 +91,7 @@ void LateWorks::flush() {
 
 std::vector<ProcessorTime> processor_times(const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns) {
     std::vector<ProcessorTime> out;
-    const auto is_in = [&](const Sampled& one) { return one.at_ns >= begin_ns && one.at_ns < end_ns; };
+    const auto is_in = [&](const StackSample& one) { return one.at_ns >= begin_ns && one.at_ns < end_ns; };
     for (const TracedProcess& process : trace.processes) {
         ProcessorTime& sum = out.emplace_back();
         for (const TracedThread& thread : process.threads) {
@@ -110,7 +110,7 @@ std::vector<ProcessorTime> processor_times(const Trace& trace, std::int64_t begi
             });
             take_until(end_ns, sum.computing_s);
         }
-        for (const Sampled& one : process.beside)
+        for (const StackSample& one : process.beside)
             if (is_in(one)) sum.beside_s += static_cast<double>(one.cpu_s);
     }
     return out;

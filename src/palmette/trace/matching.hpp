@@ -32,7 +32,7 @@ struct Instance {
     std::int64_t root_begin = none;
     std::int32_t counted = -1;  ///< the first process that one of its calls has waited for
     double bound_s = -1;
-    std::vector<ScanPart> begins;  ///< of scans
+    std::vector<ScanPart> begins;  ///< when each rank's part of a scan began
 
     /// Sorts the parts of a scan by rank; each then tells who of all ranks up to it began last.
     void order_scan() {
@@ -43,7 +43,7 @@ struct Instance {
             begins[i].process = begins[i - 1].process;
         }
     }
-    /// Of a scan's ranks up to `rank` the one that began last; null: none. After order_scan.
+    /// The part that began last among a scan's ranks up to `rank`; null: none. Requires order_scan.
     const ScanPart* last_until(std::int32_t rank) const {
         const auto behind =
             std::upper_bound(begins.begin(), begins.end(), rank,
@@ -63,7 +63,7 @@ template <class One>
 class ByInstance {
   public:
     One& at(const InstanceKey& key) { return (*chunk(key, true))[key.instance % size]; }
-    /// Null: no rank has come to it.
+    /// The instance of `key`; null: no rank has begun it.
     One* find(const InstanceKey& key) {
         Chunk* const found = chunk(key, false);
         One* const one = found ? &(*found)[key.instance % size] : nullptr;
@@ -105,7 +105,7 @@ using Instances = ByInstance<Instance>;
 /// What a map has under the keys that were asked for lately: most calls come from one of a few places by turns. Values
 /// keep their addresses.
 template <class Key, class Value>
-class Recent {
+class RecentEntries {
   public:
     /// `find` looks for it in the map.
     template <class Find>

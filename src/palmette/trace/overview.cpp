@@ -291,9 +291,9 @@ class Collector : public Observer {
 
 }  // namespace
 
-Viewed view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of) {
+OverviewWithWaits view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of) {
     Collector collector(trace, options);
-    Viewed out;
+    OverviewWithWaits out;
     out.waits = find_waits(trace, &collector, bound_of);
     out.overview = collector.take();
     return out;

@@ -53,7 +53,7 @@ struct Overview {
     std::vector<std::uint8_t> mpi, waiting, function;
     std::vector<DrawnCall> calls;  ///< the longest, by begin
     std::uint64_t calls_in_all = 0;
-    std::vector<DrawnMessage> messages;  ///< those waited for longest, then the largest, by begin
+    std::vector<DrawnMessage> messages;  ///< the messages that were waited for longest, then the largest ones, by begin
     std::uint64_t messages_in_all = 0;
     /// By level, group and bin, one after the other: bytes that leave a group and that enter it.
     std::vector<double> link_out, link_in;
@@ -63,10 +63,10 @@ inline constexpr std::uint8_t no_function = 255;
 
 /// Finds waits as well, in the same pass. Functions beyond the 254th count as no_function. Cost: as find_waits; memory
 /// besides O(rows bins + calls + messages + links link_bins + what plans send).
-struct Viewed {
+struct OverviewWithWaits {
     Waits waits;
     Overview overview;
 };
-Viewed view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of = {});
+OverviewWithWaits view(const Trace& trace, const OverviewOptions& options, const BoundOf& bound_of = {});
 
 }  // namespace palmette::trace

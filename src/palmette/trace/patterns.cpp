@@ -10,10 +10,10 @@
 namespace palmette::trace {
 namespace {
 
-class Chained {
+class ChainSearch {
   public:
-    Chained(const Trace& trace, const Awaited& awaited) : trace_(trace), awaited_(awaited) {
-        for (const Awaited::OfThread& thread : awaited.threads) states_.emplace_back(thread.waits.size());
+    ChainSearch(const Trace& trace, const WaitGraph& awaited) : trace_(trace), awaited_(awaited) {
+        for (const WaitGraph::OfThread& thread : awaited.threads) states_.emplace_back(thread.waits.size());
     }
 
     std::vector<Chain> run() {
@@ -51,7 +51,7 @@ class Chained {
             for (std::size_t w = 0; w < awaited_.threads[t].waits.size(); ++w)
                 use(Number{static_cast<std::int32_t>(t), static_cast<std::uint32_t>(w)});
     }
-    const Awaited::OfThread& thread_of(std::int32_t number) const {
+    const WaitGraph::OfThread& thread_of(std::int32_t number) const {
         return awaited_.threads[static_cast<std::size_t>(number)];
     }
     const Wait& wait_of(const Number& at) const { return thread_of(at.thread).waits[at.wait]; }
@@ -135,7 +135,7 @@ class Chained {
     static constexpr int most_depth = (1 << 14) - 1;
     static constexpr std::size_t least_processes = 3;
     const Trace& trace_;
-    const Awaited& awaited_;
+    const WaitGraph& awaited_;
     std::vector<std::vector<State>> states_;  ///< by thread and wait
     std::map<std::pair<std::uint32_t, std::uint32_t>, Chain> sums_;
     std::map<std::pair<std::int32_t, std::uint32_t>, Chain*> behind_;  ///< by a chain's last wait
@@ -144,8 +144,8 @@ class Chained {
 /// What a thread sends from one place to one process, as long as it comes in a row.
 struct Row {
     std::uint64_t messages = 0, bytes = 0;
-    double begin_s = 0, end_s = 0;  ///< of the thread's time in MPI
-    double computed_s = 0;          ///< of its time outside of MPI, at the last message
+    double begin_s = 0, end_s = 0;  ///< thread's time in MPI
+    double computed_s = 0;          ///< thread's time outside of MPI at the last message
 };
 
 class Runs {
@@ -223,7 +223,7 @@ class Runs {
 
 }  // namespace
 
-std::vector<Chain> chains(const Trace& trace, const Awaited& awaited) { return Chained(trace, awaited).run(); }
+std::vector<Chain> chains(const Trace& trace, const WaitGraph& awaited) { return ChainSearch(trace, awaited).run(); }
 
 std::vector<MessageRuns> message_runs(const Trace& trace) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, MessageRuns> sums;

@@ -47,7 +47,7 @@ class Prices {
     struct Part {
         const Gathering* gathering;  ///< null: a message, or nothing
         bool moves_here;             ///< whether data must come to this process
-        std::uint64_t pair;          ///< of a message; else none_of_pairs
+        std::uint64_t pair;          ///< a message's pair of processes; else none_of_pairs
         bool receives;
     };
     double cost_s(double own_s, const std::vector<Part>& parts, double ready_s, double begun_s) const {
@@ -87,7 +87,7 @@ class Prices {
     /// What computation before a call, or the call itself, is multiplied by.
     double factor(const Event& call, std::int32_t process, bool in_call) const {
         if (!changes_ || process != changes_->shorter.process) return 1;
-        const Changes::Shorter& one = changes_->shorter;
+        const Changes::ShorterCalls& one = changes_->shorter;
         return one.in_call == in_call && one.function == call.function && one.path == call.path ? one.factor : 1;
     }
     static constexpr std::uint64_t none_of_pairs = ~std::uint64_t{0};

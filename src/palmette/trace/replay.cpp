@@ -17,7 +17,7 @@ namespace {
 
 class Replayer {
   public:
-    Replayer(const Trace& trace, Costs costs, const Sources& sources, Awaited* awaited)
+    Replayer(const Trace& trace, Costs costs, const Sources& sources, WaitGraph* awaited)
         : trace_(trace), roles_(trace), prices_(trace, costs, sources), costs_(costs), awaited_(awaited) {
         for (std::size_t p = 0; p < trace.processes.size(); ++p)
             for (const TracedThread& thread : trace.processes[p].threads) {
@@ -89,7 +89,7 @@ class Replayer {
 
     Ends& ends_of(const Channel& channel, Thread& thread) {
         const auto& [communicator, from, to, tag] = channel;
-        Thread::Known& known = thread.known[static_cast<std::uint32_t>(from ^ to ^ tag) % thread.known.size()];
+        Thread::CachedChannel& known = thread.known[static_cast<std::uint32_t>(from ^ to ^ tag) % thread.known.size()];
         if (!known.ends || known.channel != channel) known = {channel, &channels_[channel]};
         return *known.ends;
     }
@@ -112,7 +112,9 @@ class Replayer {
         }
         for (Thread& thread : threads_) {
             std::stable_sort(thread.begun.begin(), thread.begun.end(),
-                             [](const Begun& a, const Begun& b) { return a.begin_ns < b.begin_ns; });
+                             [](const CollectiveStart& a, const CollectiveStart& b) {
+                                 return a.begin_ns < b.begin_ns;
+                             });
             std::stable_sort(thread.ends.begin(), thread.ends.end(),
                              [](const End* a, const End* b) { return a->begin_ns < b->begin_ns; });
         }
@@ -132,7 +134,7 @@ class Replayer {
         }
     }
 
-    /// To the next call. False: there is none.
+    /// Goes on to the next call. False: there is none.
     bool enter(Thread& thread, std::int32_t number) {
         for (;; ++thread.next) {
             if (thread.next == thread.size) {
@@ -187,7 +189,7 @@ class Replayer {
             return begin_ns >= thread.call.end_ns && begin_ns > thread.call.begin_ns;
         };
         for (; thread.next_begun < thread.begun.size(); ++thread.next_begun) {
-            const Begun& one = thread.begun[thread.next_begun];
+            const CollectiveStart& one = thread.begun[thread.next_begun];
             if (is_later(one.begin_ns)) break;
             join(*one.gathering, one.rank, one.root, {one.begin_ns, now.replayed_s, now.at});
         }
@@ -337,7 +339,7 @@ class Replayer {
         thread.now_s = kept ? std::max(ready_s, since(call.end_ns)) : ready_s + cost_s(thread, own_s, ready_s);
         if (costs_ != Costs::measured) thread.note_in_call();
         if (!kept && !is_modelled(call)) {
-            Unmodelled& one = unmodelled_[call.function];
+            UnmodelledFunction& one = unmodelled_[call.function];
             ++one.calls;
             one.seconds += own_s;
         }
@@ -396,7 +398,7 @@ class Replayer {
 
     // --- Results ---
     double since(std::int64_t time_ns) const { return static_cast<double>(time_ns - begin_ns_) * ns; }
-    /// After the last call of a process that hasn't recorded its end.
+    /// Time after the last call of a process that hasn't recorded its end.
     double rest_s(const Thread& thread) const {
         const std::int64_t end_ns = trace_.processes[static_cast<std::size_t>(thread.process)].end_ns;
         return std::max(0.0, static_cast<double>(end_ns - thread.before_ns) * ns);
@@ -435,10 +437,10 @@ class Replayer {
             }
         for (const auto& [key, one] : in_calls) out_.in_calls.push_back(one);
         std::sort(out_.unmodelled.begin(), out_.unmodelled.end(),
-                  [](const Unmodelled& a, const Unmodelled& b) { return a.seconds > b.seconds; });
+                  [](const UnmodelledFunction& a, const UnmodelledFunction& b) { return a.seconds > b.seconds; });
     }
 
-    /// From the end of MPI_Init to the begin of MPI_Finalize.
+    /// Interval from the end of MPI_Init to the begin of MPI_Finalize.
     std::pair<std::int64_t, std::int64_t> program_of(std::size_t number) const {
         const TracedProcess& process = trace_.processes[number];
         std::pair<std::int64_t, std::int64_t> out{process.begin_ns, process.end_ns};
@@ -471,13 +473,13 @@ class Replayer {
     Roles roles_;
     Prices prices_;
     const Costs costs_;
-    Awaited* const awaited_;
+    WaitGraph* const awaited_;
     std::vector<Thread> threads_;
     std::map<Channel, Ends> channels_;
-    std::vector<Side*> grown_;  ///< those that got more memory since the last thread was gathered
+    std::vector<Side*> grown_;  ///< sides that got more memory since the last thread was gathered
     ByInstance<Gathering> gatherings_;
     std::vector<Prices::Part> parts_;
-    std::map<std::uint32_t, Unmodelled> unmodelled_;
+    std::map<std::uint32_t, UnmodelledFunction> unmodelled_;
     std::deque<std::int32_t> queue_;
     std::int64_t begin_ns_ = 0, from_ns_ = 0, window_ns_ = none;
     Replay out_;
@@ -485,7 +487,7 @@ class Replayer {
 
 }  // namespace
 
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, Awaited* awaited,
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of, WaitGraph* awaited,
               const PredictedOf& predicted_of) {
     return Replayer(trace, costs, {bound_of, predicted_of, nullptr}, awaited).run();
 }

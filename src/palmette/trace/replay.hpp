@@ -22,9 +22,9 @@ namespace palmette::trace {
 enum class Costs : std::uint8_t {
     measured,
     ideal,    ///< nothing, but for files
-    bound,    ///< of collectives the physical limit, where it is known and less than measured; else nothing
-    planned,  ///< the same, but of collectives that palmette served what the model predicts of their plan
-    served,   ///< the same, but collectives that palmette served as measured
+    bound,    ///< collectives cost their physical limit where it is known and less than measured; all else nothing
+    planned,  ///< as `bound`, but collectives that palmette served cost what the model predicts for their plan
+    served,   ///< as `bound`, but collectives that palmette served cost what was measured
     changed   ///< what Changes says
 };
 
@@ -41,20 +41,20 @@ struct CollectiveKind {
 struct Price {
     double seconds = -1;    ///< negative: as it was
     double was_s = 0;       ///< 0: not known; then `seconds` is taken as it is, else what both differ by
-    bool by_ratio = false;  ///< it changes by the ratio of both, however long it took
+    bool by_ratio = false;  ///< the measured time is multiplied by seconds / was_s, however long it was
 };
 
-/// For Costs::changed.
+/// Changed prices, for Costs::changed.
 struct Changes {
     std::function<Price(const CollectiveKind&)> collective;
-    /// Of one message from a process to another, by both.
+    /// Price of one message between two processes, by pair().
     std::unordered_map<std::uint64_t, Price> messages;
     static std::uint64_t pair(std::int32_t from, std::int32_t to) {
         return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U) | static_cast<std::uint32_t>(to);
     }
-    double scale = 1;  ///< of differences: models err
+    double scale = 1;  ///< factor on predicted differences: models err
     /// Calls of one function from one place by one process, or computation before them, that take less by a factor.
-    struct Shorter {
+    struct ShorterCalls {
         std::int32_t process = -1;
         std::uint32_t function = 0, path = 0;
         bool in_call = false;
@@ -76,7 +76,7 @@ struct Wait {
 };
 
 /// Who waited for whom in the recorded run, of all threads of all processes.
-struct Awaited {
+struct WaitGraph {
     struct OfThread {
         const TracedThread* thread = nullptr;
         std::int32_t process = 0;
@@ -88,7 +88,7 @@ struct Awaited {
 };
 
 /// Calls whose dependencies are unknown: they never wait in a replay.
-struct Unmodelled {
+struct UnmodelledFunction {
     std::uint32_t function = 0;
     std::uint64_t calls = 0;
     double seconds = 0;
@@ -103,11 +103,11 @@ struct InCalls {
 
 struct Replay {
     double time_s = 0;                      ///< from the first end of MPI_Init to the last begin of MPI_Finalize
-    double measured_s = 0;                  ///< the same of the recorded run
+    double measured_s = 0;                  ///< seconds between the same two points of the recorded run
     std::vector<double> ends_s;             ///< by process: from the same beginning
     std::uint64_t without_counterpart = 0;  ///< messages and collectives of which another rank's call isn't recorded
     std::uint64_t forced = 0;  ///< calls that would have waited for ever, as clocks that disagree may have it
-    std::vector<Unmodelled> unmodelled;
+    std::vector<UnmodelledFunction> unmodelled;
     std::vector<InCalls> in_calls;  ///< but for Costs::measured
 };
 
@@ -117,9 +117,9 @@ using PredictedOf = std::function<double(const CollectiveKind&)>;
 /// `bound_of`: for Costs::bound, planned and served; `predicted_of` for planned. Calls that began before all rings have
 /// them are kept as they were. Cost: O(calls + messages log messages) time; memory O(messages + instances of
 /// collectives), with `awaited` also O(waits).
-Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, Awaited* awaited = nullptr,
+Replay replay(const Trace& trace, Costs costs, const BoundOf& bound_of = {}, WaitGraph* awaited = nullptr,
               const PredictedOf& predicted_of = {});
-/// The same with Costs::changed.
+/// Replays with Costs::changed.
 Replay replay(const Trace& trace, const Changes& changes);
 
 }  // namespace palmette::trace

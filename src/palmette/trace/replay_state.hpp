@@ -44,7 +44,7 @@ struct End {
     std::uint32_t completed : 1 = 0;  ///< here
 
     bool is_begun() const { return !std::isnan(replayed_s); }
-    /// In which call of its thread, and when.
+    /// Begins a call of the thread at `time_s`.
     void begin(double time_s, std::uint32_t call) {
         replayed_s = time_s;
         waiter_or_call_ = call;
@@ -84,13 +84,13 @@ struct Gathering {
     std::int32_t came = 0, begun = 0;
     Moment last, root;
     Price price;
-    std::vector<PartOfScan> parts;  ///< of scans, by rank
-    std::size_t joined = 0;         ///< the first so many are known, each joined with those before it
+    std::vector<PartOfScan> parts;  ///< parts of a scan, by rank
+    std::size_t joined = 0;         ///< number of leading parts that are known, each joined with those before it
     std::int32_t first_waiter = nobody;
 };
 
 /// A collective that a thread begins by a request, in the call that `begin_ns` lies in.
-struct Begun {
+struct CollectiveStart {
     std::int64_t begin_ns;
     Gathering* gathering;
     std::int32_t rank, root;  ///< in its communicator
@@ -109,16 +109,16 @@ struct Thread {
     std::int32_t process;
     const TracedThread* traced;
     std::size_t size;
-    std::vector<Begun> begun;  ///< by begin_ns
-    std::vector<End*> ends;    ///< of messages, likewise
+    std::vector<CollectiveStart> begun;  ///< by begin_ns
+    std::vector<End*> ends;    ///< ends of messages, by begin_ns
     std::size_t ends_in_all = 0;
     std::size_t next_begun = 0, next_end = 0;
     /// Channels that it has sent or received on lately: threads take turns, and each one's are a few.
-    struct Known {
+    struct CachedChannel {
         Channel channel;
         Ends* ends = nullptr;
     };
-    std::array<Known, 4> known{};
+    std::array<CachedChannel, 4> known{};
     std::size_t next = 0;
     double now_s = 0;
     std::int64_t before_ns = 0;  ///< end of the call before
@@ -127,7 +127,7 @@ struct Thread {
     Event call;
     std::uint32_t call_index = 0;
     std::vector<Event> requests;
-    std::vector<InstanceKey> keys;  ///< of the parts that are collectives: call first, then requests
+    std::vector<InstanceKey> keys;  ///< instances of the parts that are collectives: call first, then requests
     std::size_t part = 0;
     Moment dependency;
     std::int32_t next_waiter = nobody;
@@ -143,7 +143,7 @@ struct Thread {
         waits.push_back(wait);
     }
     std::unordered_map<std::uint64_t, InCalls> in_calls;  ///< by function and path
-    std::array<InCalls*, 4> last_in_calls{};              ///< those that were added to last
+    std::array<InCalls*, 4> last_in_calls{};              ///< the entries that time was added to last
     void end(double more_s) {
         now_s += more_s;
         ended = true;

@@ -16,7 +16,7 @@ namespace palmette::trace {
 /// Seconds; times in traces are whole ones.
 inline constexpr double ns = 1e-9;
 
-/// Of the events of one trace, which must be asked about thread by thread, each thread's in its order.
+/// Roles of one trace's events, which must be asked for thread by thread, each thread's events in order.
 class Roles {
   public:
     explicit Roles(const Trace& trace) : trace_(trace) {
@@ -43,7 +43,7 @@ class Roles {
         const std::uint64_t epoch = ++epochs_[{event.communicator, event.instance, process}];
         return {event.communicator, event.instance << 32U | epoch};
     }
-    /// To ask about all events once more.
+    /// Starts over, so that all events can be asked for once more.
     void restart() { epochs_.clear(); }
 
     /// Whether an event is a message from its begin on: the call, but of persistent ones the request of each start. A

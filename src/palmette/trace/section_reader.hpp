@@ -68,7 +68,7 @@ struct NodeClock {
     std::uint32_t ticks_are_tsc = 0;
     std::uint64_t ticks = 0;
     std::int64_t monotonic_ns = 0;
-    std::int64_t offset_ns = 0;  ///< of the node's first process: what is added to CLOCK_MONOTONIC
+    std::int64_t offset_ns = 0;  ///< node time less CLOCK_MONOTONIC, from the node's first process
     double tick_s = 1e-9;
 
     bool is_of(const SectionHeader& section) const { return known && section.ticks_are_tsc == ticks_are_tsc; }
@@ -181,7 +181,7 @@ class SectionReader {
             return first[mask != 0 ? (begin + i) & mask : (begin + i) % capacity];
         }
     };
-    /// By thread.
+    /// Parts of the ring, by thread.
     std::vector<Ring> rings() const {
         std::vector<Ring> out;
         const auto* const threads = entries<ThreadEntry>(header_.threads);

@@ -5,7 +5,7 @@
 
 namespace palmette::trace {
 
-/// Those of all threads, those of one name in one place together.
+/// Reads the regions of all threads into `out`; regions of one name in one place are merged.
 void read_regions(const SectionReader& section, ProcessInfo& out);
 
 }  // namespace palmette::trace

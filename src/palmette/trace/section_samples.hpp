@@ -7,7 +7,7 @@
 
 namespace palmette::trace {
 
-/// By time, as far as the ring holds them.
+/// Samples by time, as far as the ring holds them.
 SampleColumns samples_in(const SectionReader& section);
 /// What the kernel has accounted for in long stretches between calls, as far as the ring holds them, by time.
 std::vector<AccountedInfo> accounts_in(const SectionReader& section);

@@ -5,7 +5,7 @@
 
 namespace palmette::trace {
 
-/// After the regions.
+/// Reads the snapshots; requires read_regions() first.
 void read_snapshots(const SectionReader& section, ProcessInfo& out);
 
 }  // namespace palmette::trace

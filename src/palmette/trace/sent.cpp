@@ -11,20 +11,20 @@
 
 namespace palmette::trace {
 
-std::vector<Sent> sent(const Trace& trace) {
+std::vector<PairTraffic> sent(const Trace& trace) {
     Roles roles(trace);
-    std::map<std::pair<std::int32_t, std::int32_t>, Sent> pairs;
+    std::map<std::pair<std::int32_t, std::int32_t>, PairTraffic> pairs;
     for (std::size_t p = 0; p < trace.processes.size(); ++p)
         for (const TracedThread& thread : trace.processes[p].threads)
             thread.for_each([&](const Event& event) {
                 const Channel* const channel =
                     roles.channel_of(event, static_cast<std::int32_t>(p), Kind::send, roles.begins_send(event));
                 if (!channel) return;
-                Sent& pair = pairs[{std::get<1>(*channel), std::get<2>(*channel)}];
+                PairTraffic& pair = pairs[{std::get<1>(*channel), std::get<2>(*channel)}];
                 ++pair.messages;
                 pair.bytes += static_cast<double>(event.bytes);
             });
-    std::vector<Sent> out;
+    std::vector<PairTraffic> out;
     for (auto& [key, pair] : pairs) {
         pair.from = key.first;
         pair.to = key.second;

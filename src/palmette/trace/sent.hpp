@@ -9,13 +9,13 @@
 namespace palmette::trace {
 
 /// Messages from one process to another that the program itself sent.
-struct Sent {
+struct PairTraffic {
     std::int32_t from = 0, to = 0;
     std::uint64_t messages = 0;
     double bytes = 0;
 };
-/// By pair. Cost: O(calls log pairs).
-std::vector<Sent> sent(const Trace& trace);
+/// Traffic by pair of processes. Cost: O(calls log pairs).
+std::vector<PairTraffic> sent(const Trace& trace);
 
 /// What calls of one function from one place have sent over a link, as far as it is known who sent to whom.
 struct LinkUser {
@@ -32,7 +32,7 @@ struct LinkUse {
     std::vector<LinkUser> users;
     std::vector<OwnCollectives> unserved;
 };
-/// Of the link out of a `group`. `group_of`: by rank. Cost: O(calls log(functions paths)).
+/// How calls used the link out of `group`. `group_of`: by rank. Cost: O(calls log(functions paths)).
 LinkUse link_use(const Trace& trace, const std::vector<std::int32_t>& group_of, std::int32_t group);
 
 }  // namespace palmette::trace

@@ -33,9 +33,9 @@ extern "C" {
 /// A number for the plan; 0: nothing is recorded, or there is no place for it.
 __attribute__((weak, visibility("default"))) std::uint32_t palmette_record_add_plan(
     const palmette::trace::ServedPlan* plan);
-/// The call that this thread is in is served by it; 0: by one that has no number.
+/// The thread's current call is served by plan number `plan`; 0: by a plan without a number.
 __attribute__((weak, visibility("default"))) void palmette_record_serve_by(std::uint32_t plan);
-/// That call is the MPI's after all.
+/// The thread's current call is left to the MPI library after all.
 __attribute__((weak, visibility("default"))) void palmette_record_left_to_mpi();
 /// Adds what a call has sent, for plans whose calls differ. `sends`: of ranks that the plan was added with.
 __attribute__((weak, visibility("default"))) void palmette_record_add_sends(std::uint32_t plan,
@@ -43,7 +43,7 @@ __attribute__((weak, visibility("default"))) void palmette_record_add_sends(std:
                                                                             std::size_t count);
 /// Collective over `comm`, an MPI_Comm* of all ranks, whose calls are all recorded: compares the nodes' clocks.
 __attribute__((weak, visibility("default"))) void palmette_record_synchronize(const void* comm);
-/// The same again, before MPI_Finalize; bounded in time.
+/// Compares the nodes' clocks once more, before MPI_Finalize; bounded in time.
 __attribute__((weak, visibility("default"))) void palmette_record_synchronize_again();
 /// Whether calls of this process are recorded.
 __attribute__((weak, visibility("default"))) int palmette_record_is_on();

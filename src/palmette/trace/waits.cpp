@@ -13,7 +13,7 @@ namespace {
 
 struct Wait {
     double seconds = 0;
-    std::int32_t process = -1;  ///< that it was for
+    std::int32_t process = -1;  ///< process that the call waited for
     std::int64_t late_ns = 0;   ///< behind the one before it
     Instance* instance = nullptr;
 };
@@ -295,7 +295,7 @@ class Analysis {
             cause.worst_begin_ns = event.begin_ns;
             cause.worst_end_ns = event.begin_ns + waited_ns;
         }
-        // Once, whichever paths the others have come by: sums over paths are numbers of instances.
+        // Once, whichever call paths the others have taken: sums over paths are numbers of instances.
         if (wait.instance && is_first(*wait.instance, wait.process)) {
             ++cause.instances;
             cause.late_s += static_cast<double>(wait.late_ns) * ns;
@@ -372,13 +372,13 @@ class Analysis {
     std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
     Instances instances_;
     std::map<Channel, Traffic> channels_;
-    Recent<Channel, Traffic> recent_channels_;
-    std::vector<std::vector<Message>*> grown_;  ///< those that got more memory since the last thread was gathered
+    RecentEntries<Channel, Traffic> recent_channels_;
+    std::vector<std::vector<Message>*> grown_;  ///< channels that got more memory since the last thread was gathered
     using Place = std::tuple<std::uint32_t, std::uint32_t, std::int32_t>;  ///< function, path, process
     std::map<Place, Row> rows_;
     std::map<Place, Cause> causes_;
-    Recent<Place, Row> recent_rows_;
-    Recent<Place, Cause> recent_causes_;
+    RecentEntries<Place, Row> recent_rows_;
+    RecentEntries<Place, Cause> recent_causes_;
     std::set<std::pair<const Instance*, std::int32_t>> counted_;
 };
 

@@ -20,8 +20,8 @@ struct Split {
     std::uint64_t bytes = 0;
     double seconds = 0;
     double waiting_s = 0;     ///< for a rank that came late
-    double bound_s = 0;       ///< of the rest, what physics needs at least, where that is known
-    double excess_s = 0;      ///< of the rest, until the first rank had finished
+    double bound_s = 0;       ///< physical limit of the time without waiting, where it is known
+    double excess_s = 0;      ///< time without waiting beyond bound_s, until the first rank had finished
     double completion_s = 0;  ///< after the first rank had finished
 
     void add(const Split& other);
@@ -37,8 +37,8 @@ struct Row {
 
 /// Waiting of all ranks together at calls of one place, because of one late rank.
 struct Cause {
-    std::uint32_t function = 0, path = 0;  ///< of the calls that waited
-    std::int32_t process = 0;              ///< that came late
+    std::uint32_t function = 0, path = 0;  ///< call site that waited
+    std::int32_t process = 0;              ///< process that came late
     std::uint64_t instances = 0;           ///< how often
     std::uint64_t waiters = 0;             ///< calls that waited for it, over all instances
     double waiting_s = 0;
@@ -49,7 +49,7 @@ struct Cause {
 struct Efficiencies {
     double time_s = 0;            ///< from the first end of MPI_Init to the last begin of MPI_Finalize
     double useful_s = 0;          ///< outside of MPI, mean over processes
-    double longest_useful_s = 0;  ///< of one process
+    double longest_useful_s = 0;  ///< useful time of the process that has most
     double parallel = 0;          ///< load balance times communication
     double load_balance = 0;      ///< mean useful time / longest
     double communication = 0;     ///< longest useful time / time
@@ -70,7 +70,7 @@ class Observer {
     Observer(const Observer&) = delete;
     Observer& operator=(const Observer&) = delete;
     virtual ~Observer() = default;
-    /// Before all others: from the first end of MPI_Init to the last begin of MPI_Finalize.
+    /// Reports the first end of MPI_Init and the last begin of MPI_Finalize, before anything else.
     virtual void spans(std::int64_t begin_ns, std::int64_t end_ns) = 0;
     virtual void call(const Event& call, std::int32_t process, double waiting_s, std::int32_t waits_for) = 0;
     /// A rank's part of a collective: the call, or the request of a nonblocking one. `rank`: in the communicator.
@@ -87,7 +87,7 @@ struct Waits {
     std::vector<Cause> causes;
     Efficiencies efficiencies;
     std::vector<double> useful_s;              ///< by process: outside of MPI
-    std::int64_t begin_ns = 0, end_ns = 0;     ///< of what efficiencies are about
+    std::int64_t begin_ns = 0, end_ns = 0;     ///< interval that the efficiencies cover
     std::uint64_t incomplete_collectives = 0;  ///< instances of which a rank's call isn't recorded
     std::uint64_t unmatched_messages = 0;      ///< receives whose send isn't recorded
     std::uint64_t clock_violations = 0;        ///< receives that ended before their send began

@@ -7,8 +7,8 @@
 
 namespace palmette::aggregate::sharp {
 
-/// There is nobody else.
-class Alone final : public OutOfBand {
+/// Out-of-band exchange of a single process.
+class SoleMember final : public OutOfBand {
   public:
     int bcast(void*, int, int) noexcept override { return 0; }
     int barrier() noexcept override { return 0; }
@@ -17,7 +17,7 @@ class Alone final : public OutOfBand {
         return 0;
     }
     void abort(Reason reason) noexcept override { told = reason; }
-    Aborted aborted() noexcept override { return by; }
+    AbortNotice aborted() noexcept override { return by; }
     bool settle() noexcept override {
         by = {};
         return true;
@@ -26,7 +26,7 @@ class Alone final : public OutOfBand {
     void idle() noexcept override {}
 
     Reason told = Reason::none;
-    Aborted by;
+    AbortNotice by;
 };
 
 }  // namespace palmette::aggregate::sharp

@@ -322,9 +322,9 @@ TEST(AggregateFaults, ADaemonOfAnotherVersionIsRefused) {
 }
 
 /// The daemon in a process of its own.
-class Forked {
+class DaemonProcess {
   public:
-    Forked() {
+    DaemonProcess() {
         auto daemon = std::make_unique<Daemon>(settings());
         port = daemon->port();
         pid = fork();
@@ -333,9 +333,9 @@ class Forked {
             _exit(0);
         }
     }
-    Forked(const Forked&) = delete;
-    Forked& operator=(const Forked&) = delete;
-    ~Forked() {
+    DaemonProcess(const DaemonProcess&) = delete;
+    DaemonProcess& operator=(const DaemonProcess&) = delete;
+    ~DaemonProcess() {
         kill(pid, SIGKILL);
         waitpid(pid, nullptr, 0);
     }
@@ -345,7 +345,7 @@ class Forked {
 
 TEST(AggregateFaults, AStoppedOrKilledProcessIsNoticed) {
     for (const int signal : {SIGSTOP, SIGKILL}) {
-        Forked daemon;
+        DaemonProcess daemon;
         World world;
         const Invitation by = world.invitation();
         for (std::uint16_t member = 0; member < 2; ++member)

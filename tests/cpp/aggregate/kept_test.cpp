@@ -47,7 +47,7 @@ struct OneMember {
 };
 
 /// What has been sent by whom to whom, sorted: five characters each.
-class Sent {
+class MessagesInFlight {
   public:
     struct One {
         std::uint8_t from, to;
@@ -75,7 +75,7 @@ class Sent {
                 number(1),
                 {static_cast<Kind>(number(2)), number(3), one[4] == ' ' ? "" : std::string(1, one[4])}};
     }
-    friend auto operator<=>(const Sent&, const Sent&) = default;
+    friend auto operator<=>(const MessagesInFlight&, const MessagesInFlight&) = default;
 
   private:
     static constexpr std::size_t size = 5;
@@ -94,11 +94,11 @@ struct Core {
 
 template <class SomeKeeper, class SomeArbiter>
 struct State : Core<SomeKeeper, SomeArbiter> {
-    Sent words;
+    MessagesInFlight words;
     friend auto operator<=>(const State&, const State&) = default;
 };
 
-struct Explored {
+struct Exploration {
     std::size_t states = 0, ends = 0;
     bool given = false, for_hosts = false;  ///< whether there were verdicts of each kind
     std::string wrong;
@@ -112,9 +112,9 @@ class Explorer {
   public:
     Explorer(std::uint8_t operations, Waits waits) : operations_(operations), waits_(std::move(waits)) {}
 
-    Explored run() {
+    Exploration run() {
         const std::set<Its> known = reach({}, [](const Its&) { return true; });
-        Explored out = found_;
+        Exploration out = found_;
         out.states = known.size();
         out.ends = static_cast<std::size_t>(std::ranges::count_if(known, [&](const Its& one) { return is_end(one); }));
         if (out.wrong.empty() && !all_can_end(known)) out.wrong = "somebody waits for ever";
@@ -244,7 +244,7 @@ class Explorer {
             });
     }
 
-    void hear(const Its& state, const Sent::One& sent) {
+    void hear(const Its& state, const MessagesInFlight::One& sent) {
         const Word& word = sent.word;
         if (word.kind != Kind::question && word.kind != Kind::result && word.kind != Kind::hosts) {
             go(state, [&](Its& to) {
@@ -278,31 +278,31 @@ class Explorer {
     std::uint8_t operations_;
     Waits waits_;
     std::vector<Its> next_;
-    Explored found_;
+    Exploration found_;
 };
 
 /// Goes on to take the service's results after it has said that it has none.
-struct Forgetful : Keeper {
+struct ForgetfulKeeper : Keeper {
     std::optional<Word> answer(std::uint64_t operation) {
         Keeper asked = *this;
         return asked.answer(operation);
     }
-    friend auto operator<=>(const Forgetful&, const Forgetful&) = default;
+    friend auto operator<=>(const ForgetfulKeeper&, const ForgetfulKeeper&) = default;
 };
 
 /// Leaves an operation to hosts as soon as one member lacks its result.
-struct Hasty : Arbiter {
+struct HastyArbiter : Arbiter {
     using Arbiter::Arbiter;
     void hear(std::uint32_t member, Word word, std::vector<Outgoing>& out) {
         if (word.kind == Kind::lacks) word.kind = Kind::absent;
         Arbiter::hear(member, word, out);
     }
-    friend auto operator<=>(const Hasty&, const Hasty&) = default;
+    friend auto operator<=>(const HastyArbiter&, const HastyArbiter&) = default;
 };
 
 /// Asks its questions once. That is also what repeats them by a clock that each word it hears sets back, as long as
 /// somebody asks.
-struct Patient : Arbiter {
+struct PatientArbiter : Arbiter {
     using Arbiter::Arbiter;
     void hear(std::uint32_t member, const Word& word, std::vector<Outgoing>& out) {
         Arbiter::hear(member, word, out);
@@ -310,21 +310,21 @@ struct Patient : Arbiter {
         if (!asked.insert(word.operation).second) out.clear();
     }
     std::set<std::uint64_t> asked;
-    friend auto operator<=>(const Patient&, const Patient&) = default;
+    friend auto operator<=>(const PatientArbiter&, const PatientArbiter&) = default;
 };
 
 /// Combines the next operation by hosts only where a verdict says so, as if it had contributed.
-struct Stubborn : Keeper {
+struct StubbornKeeper : Keeper {
     bool contribute() noexcept {
         Keeper::contribute();
         return true;
     }
-    friend auto operator<=>(const Stubborn&, const Stubborn&) = default;
+    friend auto operator<=>(const StubbornKeeper&, const StubbornKeeper&) = default;
 };
 
 TEST(Kept, every_member_gets_every_result_whatever_fails) {
     for (const Waits& waits : {Waits{}, Waits{{0, 1}, {1, 2}, {2, 0}}}) {
-        const Explored found = Explorer<Keeper, Arbiter>(2, waits).run();
+        const Exploration found = Explorer<Keeper, Arbiter>(2, waits).run();
         std::printf("%zu states, %zu of them ends\n", found.states, found.ends);
         EXPECT_EQ(found.wrong, "");
         EXPECT_GT(found.ends, 100U);
@@ -334,10 +334,10 @@ TEST(Kept, every_member_gets_every_result_whatever_fails) {
 }
 
 TEST(Kept, the_exploration_finds_what_is_broken_on_purpose) {
-    EXPECT_EQ((Explorer<Forgetful, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Keeper, Hasty>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Stubborn, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
-    EXPECT_EQ((Explorer<Keeper, Patient>(1, {}).run().wrong), "somebody waits for ever");
+    EXPECT_EQ((Explorer<ForgetfulKeeper, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, HastyArbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<StubbornKeeper, Arbiter>(1, {}).run().wrong), "hosts make what a member has");
+    EXPECT_EQ((Explorer<Keeper, PatientArbiter>(1, {}).run().wrong), "somebody waits for ever");
 }
 
 TEST(Kept, the_arbiter_asks_again_only_for_what_has_no_answer_and_forgets_what_is_decided) {

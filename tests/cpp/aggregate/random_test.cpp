@@ -30,7 +30,7 @@ int operations() {
 /// What the allocator keeps for later counts as used.
 constexpr std::size_t allocator_slack = 1U << 17;
 
-struct Posted {
+struct PostedOperation {
     Operation operation;
     std::vector<std::vector<char>> inputs, outputs;
 };
@@ -48,8 +48,8 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
         world.join_all(group_size,
                        shape(static_cast<std::uint32_t>(32 << below(5)), static_cast<std::uint16_t>(1 + below(8))));
         for (int batch = 0; batch < 25; ++batch) {
-            std::vector<Posted> posted(1 + below(4));
-            for (Posted& one : posted) {
+            std::vector<PostedOperation> posted(1 + below(4));
+            for (PostedOperation& one : posted) {
                 Operator op{};
                 Element element{};
                 do {
@@ -82,7 +82,7 @@ TEST(AggregateRandom, OperationsInRandomOrderLeakNothing) {
                 }
             }
             ASSERT_TRUE(world.until_idle()) << world.reasons();
-            for (const Posted& one : posted) {
+            for (const PostedOperation& one : posted) {
                 const Operation& operation = one.operation;
                 const std::size_t extent = kernels::bytes_of(operation.element).extent;
                 const bool moves = operation.collective == Collective::bcast;
@@ -163,7 +163,7 @@ TEST(AggregateRandom, ADaemonThatIsSentAnythingServesOn) {
     world.join_all(2);
 }
 
-/// The same from a member that has joined: its group ends, another one goes on.
+/// Sends random bytes from a member that has joined: its group ends, another one goes on.
 TEST(AggregateRandom, AMemberThatSendsAnythingHarmsOnlyItsGroup) {
     std::mt19937 random(22);
     World world;

@@ -196,7 +196,7 @@ class IoUring : public ::testing::Test {
     char sent(RegistrationCache& cache, const char* memory) {
         auto* const registration = cache.take(memory, bytes);
         if (!registration) return '?';
-        const IoUringRegistrar::Sent ended =
+        const IoUringRegistrar::SendResult ended =
             registrar->send(connection.from.get(), registration->handle, memory, bytes);
         cache.release(registration);
         EXPECT_EQ(ended.error, 0) << std::strerror(ended.error);

@@ -15,7 +15,7 @@
 namespace palmette::aggregate::sharp {
 namespace {
 
-struct Sent {
+struct PostedReduction {
     ReduceSpec spec{};
     bool ended = false;
 };
@@ -23,7 +23,7 @@ struct Sent {
 /// What the library knows.
 struct Switches {
     std::map<void*, std::pair<char*, std::size_t>> registered;  ///< by handle
-    std::vector<std::unique_ptr<Sent>> sent;
+    std::vector<std::unique_ptr<PostedReduction>> sent;
     bool holds = false;  ///< operations don't end
     std::uintptr_t next = 0;
 };
@@ -52,13 +52,13 @@ Library made_up() {
     };
     out.comm_destroy = [](Comm*) { return 0; };
     out.do_allreduce_nb = [](Comm*, ReduceSpec* spec, void** request) {
-        switches->sent.push_back(std::make_unique<Sent>(Sent{*spec}));
+        switches->sent.push_back(std::make_unique<PostedReduction>(PostedReduction{*spec}));
         *request = switches->sent.back().get();
         return 0;
     };
     out.req_test = [](void* request) {
         if (switches->holds) return 0;
-        auto& sent = *static_cast<Sent*>(request);
+        auto& sent = *static_cast<PostedReduction*>(request);
         // It reads and writes what is registered alone.
         for (const DataDescription* const one : {&sent.spec.from, &sent.spec.to}) {
             const auto found = switches->registered.find(one->buffer.memory);
@@ -131,7 +131,7 @@ class SharpGroup : public ::testing::Test {
 
     Switches known;
     Library library = made_up();
-    Alone alone;
+    SoleMember alone;
     Group group{library, alone, 0, 1, false};
     std::vector<std::int32_t> input;
     std::uint32_t number = 0;

@@ -28,7 +28,7 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
 TEST(Library, is_taken_with_the_functions_and_the_soname_of_version_3) {
     const std::string path = PALMETTE_SHARP_TWIN;
     if (!is_there(path)) GTEST_SKIP() << path << " isn't built";
-    const Found& found = find_library(path);
+    const LibraryLookup& found = find_library(path);
     ASSERT_NE(found.library, nullptr) << found.detail;
     EXPECT_EQ(found.reason, Reason::none);
     EXPECT_EQ(found.library->path, path);
@@ -39,7 +39,7 @@ TEST(Library, is_taken_with_the_functions_and_the_soname_of_version_3) {
 TEST(Library, is_refused_without_a_function_of_version_3) {
     const std::string path = twin("sharp_bare/libsharp_coll.so.5");
     if (!is_there(path)) GTEST_SKIP() << path << " isn't built";
-    const Found& found = find_library(path);
+    const LibraryLookup& found = find_library(path);
     EXPECT_EQ(found.library, nullptr);
     EXPECT_EQ(found.reason, Reason::other_library);
     EXPECT_NE(found.detail.find("no sharp_coll_do_allgather_nb"), std::string::npos) << found.detail;
@@ -48,14 +48,14 @@ TEST(Library, is_refused_without_a_function_of_version_3) {
 TEST(Library, is_refused_with_another_soname) {
     const std::string path = twin("sharp_old/libsharp_coll.so.4");
     if (!is_there(path)) GTEST_SKIP() << path << " isn't built";
-    const Found& found = find_library(path);
+    const LibraryLookup& found = find_library(path);
     EXPECT_EQ(found.library, nullptr);
     EXPECT_EQ(found.reason, Reason::other_library);
     EXPECT_NE(found.detail.find("'libsharp_coll.so.4'"), std::string::npos) << found.detail;
 }
 
 TEST(Library, that_is_not_there_has_the_loaders_words) {
-    const Found& found = find_library("/nowhere/libsharp_coll.so.5");
+    const LibraryLookup& found = find_library("/nowhere/libsharp_coll.so.5");
     EXPECT_EQ(found.library, nullptr);
     EXPECT_EQ(found.reason, Reason::no_library);
     EXPECT_NE(found.detail.find("/nowhere/libsharp_coll.so.5"), std::string::npos) << found.detail;
@@ -117,7 +117,7 @@ TEST(Types, have_the_numbers_of_the_interface) {
 }
 
 /// What the functions below have seen, and what they are to do.
-struct Seen {
+struct LibraryCalls {
     int registered = 0, open = 0, code_after = 0;
     std::size_t operations = 0;
     std::vector<std::size_t> bytes;
@@ -211,7 +211,7 @@ class OneMember : public ::testing::Test {
     }
 
     Library library = functions();
-    Alone others;
+    SoleMember others;
     Group group{library, others, 0, 1, false};
     std::vector<double> input = std::vector<double>(100, 1), output = std::vector<double>(100, -1);
     std::uint32_t number = 0;

@@ -18,11 +18,11 @@ const auto page_bytes = static_cast<std::int64_t>(page);
 /// Remembers what is held.
 class Recorder : public RangeHolder {
   public:
-    struct Held {
+    struct HeldRange {
         int space;
         std::uint64_t begin;
         std::int64_t bytes;
-        bool operator==(const Held&) const = default;
+        bool operator==(const HeldRange&) const = default;
     };
     std::uintptr_t hold(int space, std::uint64_t begin, std::int64_t bytes) override {
         ++calls;
@@ -44,14 +44,14 @@ class Recorder : public RangeHolder {
 
     int calls = 0;
     bool refuses = false;
-    std::map<std::uintptr_t, Held> live;
+    std::map<std::uintptr_t, HeldRange> live;
 
   private:
     std::uintptr_t next_ = 0;
 };
 
-/// The same by lists and linear scans.
-class Naive {
+/// A range cache by lists and linear scans, for comparison.
+class NaiveRangeCache {
   public:
     struct Range {
         int space;
@@ -60,7 +60,7 @@ class Naive {
         int uses = 0;
         bool found = true;  ///< can be
     };
-    Naive(RangeCache::Bounds bounds, Merge merge) : bounds_(bounds), merge_(merge) {}
+    NaiveRangeCache(RangeCache::Bounds bounds, Merge merge) : bounds_(bounds), merge_(merge) {}
 
     /// The index of the range, or -1.
     int take(int space, std::uint64_t address, std::int64_t bytes) {
@@ -138,7 +138,7 @@ TEST_P(RangeCacheAtRandom, does_what_linear_scans_do_and_holds_what_is_in_use) {
         Recorder recorder;
         {
             RangeCache cache(recorder, bounds, GetParam());
-            Naive naive(bounds, GetParam());
+            NaiveRangeCache naive(bounds, GetParam());
             std::vector<std::pair<RangeCache::Range*, int>> in_use;
             for (int step = 0; step < 400; ++step) {
                 const int space = below(2);
@@ -151,7 +151,7 @@ TEST_P(RangeCacheAtRandom, does_what_linear_scans_do_and_holds_what_is_in_use) {
                     const int expected = naive.take(space, address, bytes);
                     ASSERT_EQ(got != nullptr, expected >= 0) << "round " << round << ", step " << step;
                     if (got) {
-                        const Naive::Range& same = naive.all[static_cast<std::size_t>(expected)];
+                        const NaiveRangeCache::Range& same = naive.all[static_cast<std::size_t>(expected)];
                         ASSERT_EQ(got->begin, same.begin);
                         ASSERT_EQ(got->end(), same.end);
                         in_use.emplace_back(got, expected);
@@ -176,7 +176,7 @@ TEST_P(RangeCacheAtRandom, does_what_linear_scans_do_and_holds_what_is_in_use) {
                 ASSERT_EQ(static_cast<std::int64_t>(recorder.live.size()), naive.count());
                 ASSERT_LE(cache.bytes(), bounds.bytes);
                 for (const auto& [range, index] : in_use) {
-                    const Recorder::Held expected{range->space, range->begin, range->bytes};
+                    const Recorder::HeldRange expected{range->space, range->begin, range->bytes};
                     ASSERT_TRUE(recorder.live.count(range->handle) && recorder.live.at(range->handle) == expected);
                 }
             }

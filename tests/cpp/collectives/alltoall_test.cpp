@@ -45,7 +45,7 @@ const LevelCount& level(const PlanCount& count, std::string_view name) {
 
 struct Form {
     std::string text;
-    std::int64_t messages;  ///< that each node sends to others
+    std::int64_t messages;  ///< messages that each node sends to others
 };
 
 class AlltoallOf8NodesOf16Ranks : public testing::TestWithParam<Form> {};
@@ -276,7 +276,7 @@ TEST(AlltoallPairwise, has_no_more_messages_under_way_than_its_window_where_leve
     }
 }
 
-/// Of the first `messages` that every rank sends, how many leave each leaf, for each leaf that they go to.
+/// How many of the first `messages` that every rank sends leave each leaf, for each leaf that they go to.
 std::vector<std::vector<int>> first_messages(const Job& job, const Plan& made, int messages) {
     const topology::Partition& leaves = job.levels().front().groups;
     std::vector<std::vector<int>> out(static_cast<std::size_t>(leaves.count()),

@@ -94,7 +94,7 @@ bool all_shapes() {
     return wanted != nullptr && *wanted == '1';
 }
 
-/// Of more ranks than that only some roots are tried, unless all are.
+/// Largest number of ranks with which all roots are tried; of more ranks only some are, unless all are asked for.
 constexpr std::int32_t all_roots_up_to = 17;
 
 std::vector<std::int32_t> roots_of(Collective collective, std::int32_t p) {

@@ -54,7 +54,7 @@ class EveryComposition : public testing::TestWithParam<std::int32_t> {};
 
 TEST_P(EveryComposition, is_proved_right_on_even_and_uneven_hierarchies_counts_and_roots) {
     const std::int32_t p = GetParam();
-    for (const Named& row : named()) {
+    for (const NamedCollective& row : named()) {
         std::size_t turn = 0;
         for (const std::string& hierarchy : hierarchies(p)) {
             const Job job = job_of_hierarchy(hierarchy, p);
@@ -86,7 +86,7 @@ TEST(EveryComposition, is_proved_right_where_ranks_are_scattered) {
         for (const char* placement : {"cyclic", "random:5"}) {
             const Job job = test::job_on(machine, placement);
             const Tree tree = Tree::of(job);
-            for (const Named& row : named())
+            for (const NamedCollective& row : named())
                 for (std::size_t f = 0; f < factorings().size(); ++f) {
                     NamedRequest request;
                     request.ranks = job.size();

@@ -334,7 +334,7 @@ TEST_P(EveryComposition, moves_the_right_bytes) {
     if (p > 3) hierarchies.push_back("2:" + std::to_string(p - p / 3) + "+" + std::to_string(p / 3));
     std::uint64_t seed = static_cast<std::uint64_t>(p);
     std::int64_t read_in_place = 0, commands = 0;
-    for (const compose::Named& row : compose::named())
+    for (const compose::NamedCollective& row : compose::named())
         for (const std::string& hierarchy : hierarchies)
             for (const char* factoring : {"method=direct", "method=tree stripes=2 pipeline=3", "method=ring/1"}) {
                 expect_composition_right(row.name, p, hierarchy, factoring, Way::messages, ++seed);

@@ -19,8 +19,8 @@ using test::LoopbackRank;
 using test::LoopbackRanks;
 
 /// One collective of all ranks, bound to real bytes.
-struct Bound {
-    Bound(const topology::Job& job, const plan::Request& asked, const std::string& text, LoopbackRanks& ranks)
+struct BoundCollective {
+    BoundCollective(const topology::Job& job, const plan::Request& asked, const std::string& text, LoopbackRanks& ranks)
         : request(asked),
           plan(collectives::make_plan(job, request, collectives::Spec::parse(text))),
           bytes(request, job, plan.programs) {
@@ -51,7 +51,7 @@ TEST(Executor, that_meets_an_error_returns_it_and_leaves_nothing_under_way) {
     const topology::Job job = test::job_on("3leaf:3+3+3node:4core", "block", 12);
     for (std::int64_t nth = 1; nth < 60; nth += 7) {
         LoopbackRanks ranks(12, static_cast<std::uint64_t>(nth));
-        Bound bound(job, allreduce_of(96), "leaders:leaders=2", ranks);
+        BoundCollective bound(job, allreduce_of(96), "leaders:leaders=2", ranks);
         ranks.world.fail_at(nth);
         const auto codes = ranks.run(bound.all);
         EXPECT_EQ(std::count(codes.begin(), codes.end(), test::LoopbackWorld::injected_error), 1);
@@ -80,7 +80,7 @@ TEST(Executor, that_blocks_waits_for_ranks_in_other_threads) {
         LoopbackRanks ranks(6, 11);
         plan::Request request = allreduce_of(256);
         request.shared_memory = std::string_view(text).find("shared") != std::string_view::npos;
-        Bound bound(job, request, text, ranks);
+        BoundCollective bound(job, request, text, ranks);
         auto left = test::make_members(3, 1 << 16), right = test::make_members(3, 1 << 16);
         std::vector<int> codes(6, -1);
         {
@@ -102,7 +102,7 @@ TEST(Executor, that_blocks_runs_one_node_in_the_programs_order) {
     const topology::Job job = test::job_on("1node:4core", "block", 4);
     LoopbackRanks ranks(4, 3);
     plan::Request request{Collective::alltoall, plan::Rank{0}, 64, 1, false, true};
-    Bound bound(job, request, "shared", ranks);
+    BoundCollective bound(job, request, "shared", ranks);
     auto members = test::make_members(4, 1 << 18);
     std::vector<int> codes(4, -1);
     {
@@ -121,7 +121,7 @@ TEST(Executor, that_blocks_runs_one_node_in_the_programs_order) {
     EXPECT_TRUE(bound.bytes.right());
 }
 
-struct Counted : StepObserver {
+struct StepCounter : StepObserver {
     void step_started(const BoundProgram&, std::uint32_t) override { ++started; }
     void step_completed(const BoundProgram&, std::uint32_t) override { ++completed; }
     std::size_t started = 0, completed = 0;
@@ -130,8 +130,8 @@ struct Counted : StepObserver {
 TEST(Executor, tells_an_observer_of_each_step_once) {
     const topology::Job job = test::job_on("3leaf:3+3+3node:4core", "cyclic", 17);
     LoopbackRanks ranks(17, 8);
-    Bound bound(job, allreduce_of(120), "leaders:leaders=2,inside=binomial", ranks);
-    std::vector<Counted> counted(17);
+    BoundCollective bound(job, allreduce_of(120), "leaders:leaders=2,inside=binomial", ranks);
+    std::vector<StepCounter> counted(17);
     for (std::size_t r = 0; r < 17; ++r) bound.all[r].environment.observer = &counted[r];
     for (const int code : ranks.run(bound.all)) EXPECT_EQ(code, 0);
     for (std::size_t r = 0; r < 17; ++r) {
@@ -150,7 +150,7 @@ TEST(MailboxTransport, carries_what_it_can_and_leaves_the_rest) {
             made.push_back(one.get());
             return one;
         });
-        Bound bound(job, allreduce_of(bytes), "leaders", ranks);
+        BoundCollective bound(job, allreduce_of(bytes), "leaders", ranks);
         for (const int code : ranks.run(bound.all)) EXPECT_EQ(code, 0);
         EXPECT_TRUE(bound.bytes.right());
         EXPECT_TRUE(boxes.empty());

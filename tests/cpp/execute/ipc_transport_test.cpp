@@ -125,7 +125,7 @@ void expect_all_right(std::int32_t p) {
     const std::vector<std::pair<topology::Job, bool>> jobs{{test::job_on("1node:33core", "block", p), true},
                                                            {test::job_on("2leaf:2node:4core", "cyclic", p), false}};
     auto seed = static_cast<std::uint64_t>(p);
-    for (const compose::Named& row : compose::named()) {
+    for (const compose::NamedCollective& row : compose::named()) {
         std::int64_t copied = 0;
         for (const auto& [job, one_node] : jobs)
             for (const char* factoring : {"method=direct", "method=tree stripes=2 pipeline=2", "method=ring/1"})

@@ -217,7 +217,7 @@ void expect_all_right(std::int32_t p) {
     if (p == 8) hierarchies.emplace_back("2:2:2");
     std::uint64_t seed = static_cast<std::uint64_t>(p);
     std::int64_t messages = 0;
-    for (const compose::Named& row : compose::named())
+    for (const compose::NamedCollective& row : compose::named())
         for (const std::string& hierarchy : hierarchies)
             for (const char* factoring : {"method=direct", "method=tree stripes=2 pipeline=3", "method=ring/1"}) {
                 const auto where = static_cast<Where>(seed % 3);

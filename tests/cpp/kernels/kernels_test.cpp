@@ -33,7 +33,7 @@ using Bytes = std::vector<std::byte>;
 struct Sample {
     std::function<void(std::mt19937_64&, std::byte*)> fill;
     std::function<void(Operator, const std::byte*, const std::byte*, std::byte*)> apply;
-    std::size_t value_bytes;  ///< those that count, from the beginning
+    std::size_t value_bytes;  ///< leading bytes of an element that count
 };
 
 template <class T>

@@ -17,8 +17,8 @@ struct Machine {
     const char* name;
     const char* synthetic;
     std::int32_t ports;
-    double ranks;     ///< of a node
-    double node_GBs;  ///< that ranks bound to ports can use
+    double ranks;     ///< ranks on a node
+    double node_GBs;  ///< bandwidth of a node that ranks bound to ports can use
 };
 
 /// The figures' own numbers are held for Perlmutter. The other shapes of nodes weren't looked up in the paper; what is

@@ -93,8 +93,8 @@ Choice choose(const Pattern& pattern, const Job& job, std::int64_t index_bytes) 
     return out;
 }
 
-/// Of the whole plan: the simulated time, and what the regions of its messages cost the rank that has most of them, of
-/// which the simulation knows nothing.
+/// Simulated time of the whole plan, and what the regions of its messages cost the rank that has most of them, which
+/// the simulation doesn't know.
 double simulated_s(const Choice& choice, std::int64_t coarsen, const Job& job, std::int64_t index_bytes) {
     std::vector<compose::SparseBlock> blocks;
     std::vector<std::int64_t> lengths;

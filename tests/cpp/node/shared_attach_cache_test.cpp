@@ -179,19 +179,19 @@ TEST(AttachCache, shows_the_right_memory_and_keeps_its_bounds_in_random_use) {
     const AttachCache::Bounds bounds{.entries = 6, .bytes = 40 * page};
     AttachCache cache(attacher, bounds);
     std::mt19937 random(7);
-    struct Found {
+    struct Attachment {
         const char* at;
         int member;
         std::uint64_t address;
         std::int64_t bytes;
     };
-    std::vector<Found> in_use;
+    std::vector<Attachment> in_use;
     for (int i = 0; i < 20000; ++i) {
         const int member = static_cast<int>(random() % 3);
         const std::uint64_t address = random() % (60 * page);
         const std::int64_t bytes = 1 + random() % (random() % 8 == 0 ? 20 * page : 2 * page);
         if (const char* at = cache.find(member, address, bytes)) in_use.push_back({at, member, address, bytes});
-        for (const Found& found : in_use)
+        for (const Attachment& found : in_use)
             ASSERT_TRUE(attacher.shows(found.at, found.member, found.address, found.bytes));
         ASSERT_LE(static_cast<std::int64_t>(attacher.live.size()), bounds.entries);
         ASSERT_LE(attacher.live_bytes(), bounds.bytes);

@@ -18,10 +18,10 @@ namespace {
 using test::expose_in_ring;
 using test::make_segment;
 using test::pattern;
-using test::Same;
+using test::SameAddressAttacher;
 
 /// One exposure of one member in one operation, drawn by all members alike.
-struct Drawn {
+struct RandomExposure {
     unsigned tag;
     ExposureKind kind;
     std::int64_t bytes;
@@ -39,7 +39,7 @@ class RandomExchange {
     }
 
   private:
-    std::vector<Drawn> draw(int operation, int member) const {
+    std::vector<RandomExposure> draw(int operation, int member) const {
         std::uint32_t state =
             static_cast<std::uint32_t>(operation) * 7919u + static_cast<std::uint32_t>(member) * 104729u + 1;
         const auto random = [&state](std::int64_t below) {
@@ -49,12 +49,12 @@ class RandomExchange {
             return static_cast<std::int64_t>(state % static_cast<std::uint32_t>(below));
         };
         for (int i = 0; i < 8; ++i) random(2);
-        std::vector<Drawn> out;
+        std::vector<RandomExposure> out;
         const std::int64_t count = random(4);
         auto tag = static_cast<unsigned>(random(10));
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t most[] = {1, Exposure::inline_bytes + 1, 200, 9000, ring_share};
-            Drawn drawn{tag, static_cast<ExposureKind>(random(3)), random(most[random(5)]), {}};
+            RandomExposure drawn{tag, static_cast<ExposureKind>(random(3)), random(most[random(5)]), {}};
             if (drawn.kind == ExposureKind::in_entry) drawn.bytes = std::min(drawn.bytes, Exposure::inline_bytes);
             for (int reader = 0; reader < node_->members(); ++reader)
                 if (random(3) != 0) drawn.readers.push_back(reader);
@@ -68,13 +68,13 @@ class RandomExchange {
 
     void operation(int number) {
         const int me = node_->me();
-        const std::vector<Drawn> mine = draw(number, me);
+        const std::vector<RandomExposure> mine = draw(number, me);
         std::int64_t ring = 0;
-        for (const Drawn& drawn : mine)
+        for (const RandomExposure& drawn : mine)
             if (drawn.kind == ExposureKind::in_ring) ring += SharedNode::slot_bytes(drawn.bytes);
         test::begin(*node_, spin_wait_, ring);
         std::vector<std::vector<char>> data;
-        for (const Drawn& drawn : mine) data.push_back(pattern(seed(number, me, drawn.tag), drawn.bytes));
+        for (const RandomExposure& drawn : mine) data.push_back(pattern(seed(number, me, drawn.tag), drawn.bytes));
         for (std::size_t i = 0; i < mine.size(); ++i) {
             if (mine[i].kind == ExposureKind::in_entry)
                 node_->expose_inline(mine[i].tag, data[i].data(), mine[i].bytes);
@@ -86,7 +86,7 @@ class RandomExchange {
         if ((number + me * 37) % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         for (int i = 0; i < node_->members(); ++i) {
             const int from = (me + i) % node_->members();
-            for (const Drawn& drawn : draw(number, from))
+            for (const RandomExposure& drawn : draw(number, from))
                 if (std::find(drawn.readers.begin(), drawn.readers.end(), me) != drawn.readers.end())
                     check(number, from, drawn);
         }
@@ -98,7 +98,7 @@ class RandomExchange {
         node_->end();
     }
 
-    void check(int number, int from, const Drawn& drawn) {
+    void check(int number, int from, const RandomExposure& drawn) {
         const std::vector<char> expected = pattern(seed(number, from, drawn.tag), drawn.bytes);
         const Exposure& exposure = test::wait_for(*node_, spin_wait_, from, drawn.tag);
         ASSERT_EQ(exposure.bytes, drawn.bytes)
@@ -199,7 +199,7 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
     for (int me = 1; me < 3; ++me)
         threads.emplace_back([&, me] {
             const auto node = test::join(segment, me);
-            node->map_with(std::make_unique<Same>());
+            node->map_with(std::make_unique<SameAddressAttacher>());
             SpinWait spin_wait(3, 2);
             for (int i = 0; i < operations; ++i) {
                 test::begin(*node, spin_wait);

@@ -22,7 +22,7 @@ using test::expose_in_ring;
 using test::make_members;
 using test::make_segment;
 using test::pattern;
-using test::Same;
+using test::SameAddressAttacher;
 using testing::HasSubstr;
 
 /// Ends an operation in which a member has nothing to do.
@@ -299,7 +299,7 @@ TEST(SharedNode, says_when_a_peers_memory_cannot_be_read) {
 
 TEST(SharedNode, reads_what_its_peers_have_mapped_in_place) {
     auto nodes = make_members(2);
-    nodes[1]->map_with(std::make_unique<Same>());
+    nodes[1]->map_with(std::make_unique<SameAddressAttacher>());
     const auto data = pattern(9, 10000);
     for (int i = 0; i < 3; ++i) {
         for (auto& node : nodes) ASSERT_TRUE(node->begin(0));

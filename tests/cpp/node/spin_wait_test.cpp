@@ -19,13 +19,13 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::duration;
 using std::chrono::milliseconds;
 
-struct Paused {
+struct PauseCounts {
     int pauses = 0;
-    int progress = 0;  ///< of them asked for progress
+    int progress = 0;  ///< pauses that asked for progress
 };
 
-Paused pause_for(SpinWait& spin_wait, milliseconds length) {
-    Paused out;
+PauseCounts pause_for(SpinWait& spin_wait, milliseconds length) {
+    PauseCounts out;
     spin_wait.reset();
     for (const auto end = Clock::now() + length; Clock::now() < end; ++out.pauses)
         out.progress += spin_wait.pause() ? 1 : 0;
@@ -58,7 +58,7 @@ TEST(SpinWait, does_not_sleep_in_a_short_wait_on_a_core_of_its_own) {
 }
 
 TEST(SpinWait, is_replaced_where_no_time_passes_while_a_rank_polls) {
-    struct Counted final : Pauses {
+    struct PauseCounter final : Pauses {
         bool pause() override { return ++pauses == 2; }
         int pauses = 0;
     } counted;
@@ -73,7 +73,7 @@ TEST(SpinWait, is_replaced_where_no_time_passes_while_a_rank_polls) {
 TEST(SpinWait, asks_for_progress_all_along) {
     for (const int cores : {1, 2}) {
         SpinWait spin_wait(2, cores);
-        const Paused paused = pause_for(spin_wait, milliseconds(200));
+        const PauseCounts paused = pause_for(spin_wait, milliseconds(200));
         EXPECT_GE(paused.progress, (paused.pauses - 64) / 64) << cores << " cores for 2 ranks";
         EXPECT_GE(paused.progress, 1);
     }

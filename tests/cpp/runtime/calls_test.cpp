@@ -251,8 +251,8 @@ TEST(Report, tells_refusals_with_their_reasons) {
     EXPECT_NE(text.find(sentence_of(Refusal::precondition)), std::string::npos);
 }
 
-struct Counted : Observer {
-    explicit Counted(int& all, bool steps = false) : calls(all), steps_too(steps) {}
+struct CountingObserver : Observer {
+    explicit CountingObserver(int& all, bool steps = false) : calls(all), steps_too(steps) {}
     void call_ended(const CallEvent&) override { ++calls; }
     bool wants_steps() const override { return steps_too; }
     int& calls;
@@ -264,10 +264,10 @@ TEST(Observers, are_nobody_until_one_is_there) {
     EXPECT_EQ(observers.of_calls(), nullptr);
     EXPECT_EQ(observers.of_steps(), nullptr);
     int first = 0, second = 0;
-    observers.add(std::make_unique<Counted>(first));
+    observers.add(std::make_unique<CountingObserver>(first));
     const Work work;
     observers.of_calls()->call_ended({work});
-    observers.add(std::make_unique<Counted>(second, true));
+    observers.add(std::make_unique<CountingObserver>(second, true));
     observers.of_calls()->call_ended({work});
     EXPECT_EQ(first, 2);
     EXPECT_EQ(second, 1);

@@ -15,7 +15,7 @@ using select::Function;
 
 constexpr int tag_limit = 32767;
 
-/// Its rank is alone in the process, so nothing here may communicate.
+/// State whose rank is alone in the process, so that nothing here may communicate.
 struct State {
     explicit State(std::string_view machine, std::int32_t ranks)
         : state(MPI_COMM_SELF, test::job_on(machine, "block", ranks), 0, tag_limit, Waiting(Waiting::Policy::mpi)) {
@@ -23,7 +23,8 @@ struct State {
         settings.device_check = false;
     }
     void force(Function function, const char* spec) {
-        settings.forced[static_cast<std::size_t>(function)] = Settings::Forced{select::Spec::parse(spec), "a test"};
+        settings.forced[static_cast<std::size_t>(function)] =
+            Settings::ForcedChoice{select::Spec::parse(spec), "a test"};
     }
     CachedPlan& plan(Function function, std::int64_t bytes, std::int32_t root = 0) {
         PlanKey key;

@@ -34,7 +34,7 @@ void compare(Agreement& sums, const Job& job, Collective collective, std::int64_
     const plan::Request request = request_of(collective, bytes);
     const topology::Costs costs = topology::Costs::of(job);
     std::vector<std::pair<double, double>> times;  // predicted, estimated
-    for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
+    for (const Estimate& one : rank_by_model(job, request, candidates(collective)))
         times.emplace_back(model::predict(job, request, one.spec, costs).seconds, one.seconds);
     if (times.empty()) return;
     double best = times.front().first;
@@ -96,7 +96,7 @@ double regret(const Job& job, Collective collective, std::int64_t bytes) {
     const auto chosen = best_by_model(job, request);
     if (!chosen) return 0;
     double best = std::numeric_limits<double>::infinity();
-    for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
+    for (const Estimate& one : rank_by_model(job, request, candidates(collective)))
         best = std::min(best, model::predict(job, request, one.spec, costs).seconds);
     return model::predict(job, request, chosen->spec, costs).seconds / best;
 }
@@ -129,7 +129,7 @@ TEST(ByModel, simulated_candidates_are_chosen_where_formulas_mistake_the_placeme
         const auto played = best_by_model(job, request, nullptr, &plays);
         ASSERT_TRUE(played && played->played);
         EXPECT_EQ(played->seconds, model::predict(job, request, played->spec, topology::Costs::of(job)).seconds);
-        for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
+        for (const Estimate& one : rank_by_model(job, request, candidates(collective)))
             EXPECT_LE(played->seconds,
                       1.0001 * model::predict(job, request, one.spec, topology::Costs::of(job)).seconds)
                 << one.spec.text();

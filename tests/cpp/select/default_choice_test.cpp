@@ -34,14 +34,14 @@ class Chance {
     std::mt19937 engine_;
 };
 
-struct Drawn {
+struct RandomMachine {
     std::string text;
     Job job;
 };
 
 /// 1 to 512 nodes of 1 to 192 cores under up to three tiers of switches; links of 1 to 400 Gbit/s, latencies of 1 to 50
 /// us, each known or not.
-Drawn draw(Chance& chance) {
+RandomMachine draw(Chance& chance) {
     const auto nodes = static_cast<std::int32_t>(std::lround(chance.log_uniform(1, 512)));
     const auto cores = static_cast<std::int32_t>(std::lround(chance.log_uniform(1, 192)));
     std::vector<std::pair<std::string, std::int32_t>> levels;
@@ -57,7 +57,7 @@ Drawn draw(Chance& chance) {
     const std::int32_t sockets = cores >= 8 && cores % 2 == 0 && chance.once_in(2) ? 2 : 1;
     if (sockets > 1) levels.emplace_back("socket", sockets);
     levels.emplace_back("core", cores / sockets);
-    Drawn out{"", Job::regular(levels, chance.once_in(4))};
+    RandomMachine out{"", Job::regular(levels, chance.once_in(4))};
     const double link = chance.log_uniform(1e9, 400e9) / 8, latency_s = chance.log_uniform(1e-6, 50e-6);
     const bool calibrated = chance.once_in(3);
     for (std::size_t l = 0; l < out.job.levels().size(); ++l) {
@@ -93,7 +93,8 @@ struct Tally {
     std::vector<Exception> exceptions;
 };
 
-void check(Tally& tally, const Drawn& drawn, Function function, std::int64_t bytes, const Surroundings& around) {
+void check(Tally& tally, const RandomMachine& drawn, Function function, std::int64_t bytes,
+           const Surroundings& around) {
     plan::Request request{collective_of(function), plan::Rank{0}, bytes};
     if (plan::is_reduction(request.collective)) request.element_bytes = 8;
     request.shared_memory = around.blocking;
@@ -124,7 +125,7 @@ TEST(DefaultChoice, is_near_the_best_candidate_of_the_model_or_the_mpis_on_2000_
     Chance chance(20261129);
     Tally tally;
     for (int i = 0; i < 2000; ++i) {
-        const Drawn drawn = draw(chance);
+        const RandomMachine drawn = draw(chance);
         for (std::size_t f = 0; f < function_count; ++f) {
             const auto function = static_cast<Function>(f);
             const char* mpi = std::array{"mpich", "openmpi", "impi"}[static_cast<std::size_t>(chance.below(3))];

@@ -12,7 +12,7 @@
 namespace palmette::select {
 namespace {
 
-using Left = Route::Left;
+using LeaveReason = Route::LeaveReason;
 
 Surroundings compared_calls() {
     Surroundings out;
@@ -21,8 +21,8 @@ Surroundings compared_calls() {
 }
 
 /// A job and what its communicator knows; changed by tests before they choose.
-struct Choosing {
-    explicit Choosing(std::string_view machine = "2leaf@10GB/s:4node@5GB/s:4core", std::int32_t ranks = 32,
+struct ChoiceSetup {
+    explicit ChoiceSetup(std::string_view machine = "2leaf@10GB/s:4node@5GB/s:4core", std::int32_t ranks = 32,
                       std::string_view placement = "block")
         : job(test::job_on(machine, placement, ranks)), in_rank_order(job.in_rank_order()) {}
 
@@ -42,10 +42,10 @@ struct Choosing {
         key.block_bytes = bytes;
         return choose_route(key, context());
     }
-    void force(const char* spec) { forced = Forced{Spec::parse(spec), "a test"}; }
+    void force(const char* spec) { forced = ForcedChoice{Spec::parse(spec), "a test"}; }
 
     Job job, in_rank_order;
-    std::optional<Forced> forced;
+    std::optional<ForcedChoice> forced;
     bool reproducible = false;
     NodeMemory memory{.usable = true, .ring_bytes = 1 << 20};
     Surroundings around = compared_calls();
@@ -55,10 +55,10 @@ constexpr NodeMemory set_up{
     .usable = true, .is_set_up = true, .single_copy = true, .pays_from = 16384, .ring_bytes = 1 << 20};
 
 TEST(Route, of_a_forced_algorithm_is_that) {
-    Choosing one;
+    ChoiceSetup one;
     one.force("ring");
     const Route route = one.of(Function::allreduce, 4096);
-    EXPECT_EQ(route.left, Left::no);
+    EXPECT_EQ(route.left, LeaveReason::no);
     EXPECT_EQ(route.algorithm, "ring");
     EXPECT_EQ(route.reason, "forced by a test");
     EXPECT_EQ(route.basis, Basis::demand);
@@ -66,42 +66,42 @@ TEST(Route, of_a_forced_algorithm_is_that) {
 }
 
 TEST(Route, of_a_function_that_is_forced_to_the_mpi_is_the_mpis_also_without_data) {
-    Choosing one;
-    one.forced = Forced{std::nullopt, "a test"};
+    ChoiceSetup one;
+    one.forced = ForcedChoice{std::nullopt, "a test"};
     for (const std::int64_t bytes : {0, 8, 65536}) {
-        EXPECT_EQ(one.of(Function::bcast, bytes).left, Left::chosen);
+        EXPECT_EQ(one.of(Function::bcast, bytes).left, LeaveReason::chosen);
         EXPECT_EQ(one.of(Function::bcast, bytes).reason, "forced by a test");
     }
     EXPECT_EQ(left_to_mpi(Function::bcast, one.context()).always, "forced by a test");
 }
 
 TEST(Route, tells_why_a_forced_algorithm_cannot_serve) {
-    Choosing odd("3node:1core", 3);
+    ChoiceSetup odd("3node:1core", 3);
     odd.force("neighbor_exchange");
     const Route refused = odd.of(Function::allgather, 64);
-    EXPECT_EQ(refused.left, Left::precondition);
+    EXPECT_EQ(refused.left, LeaveReason::precondition);
     EXPECT_NE(refused.reason, "");
     odd.force("linear");
-    EXPECT_EQ(odd.of(Function::allgather, 64).left, Left::no);
+    EXPECT_EQ(odd.of(Function::allgather, 64).left, LeaveReason::no);
     odd.force("in_network");
-    EXPECT_EQ(odd.of(Function::allreduce, 64).left, Left::precondition);
+    EXPECT_EQ(odd.of(Function::allreduce, 64).left, LeaveReason::precondition);
 }
 
 TEST(Route, of_more_tags_than_there_are_is_the_mpis) {
-    Choosing one("64node:1core", 64);
+    ChoiceSetup one("64node:1core", 64);
     one.force("linear");
     RouteContext context = one.context();
     context.most_tags = 0;
     PlanKey key;
     key.function = Function::alltoall;
     key.block_bytes = 8;
-    EXPECT_EQ(choose_route(key, context).left, Left::too_many_tags);
+    EXPECT_EQ(choose_route(key, context).left, LeaveReason::too_many_tags);
 }
 
 TEST(Route, moves_nothing_where_there_is_nothing) {
-    const Choosing one;
+    const ChoiceSetup one;
     const Route nothing = one.of(Function::allgather, 0);
-    EXPECT_EQ(nothing.left, Left::no);
+    EXPECT_EQ(nothing.left, LeaveReason::no);
     EXPECT_FALSE(nothing.spec);
     EXPECT_EQ(nothing.reason, "nothing to move");
     EXPECT_NE(one.of(Function::barrier, 0).reason, "nothing to move");
@@ -110,10 +110,10 @@ TEST(Route, moves_nothing_where_there_is_nothing) {
 TEST(Route, of_a_reproducible_reduction_depends_on_ranks_and_data_alone) {
     std::string algorithm;
     for (const char* placement : {"block", "cyclic", "random:7"}) {
-        Choosing one("2leaf@10GB/s:4node@5GB/s:4core", 32, placement);
+        ChoiceSetup one("2leaf@10GB/s:4node@5GB/s:4core", 32, placement);
         one.reproducible = true;
         const Route route = one.of(Function::allreduce, 65536);
-        EXPECT_EQ(route.left, Left::no);
+        EXPECT_EQ(route.left, LeaveReason::no);
         EXPECT_EQ(route.job, &one.in_rank_order);
         if (algorithm.empty()) algorithm = route.algorithm;
         EXPECT_EQ(route.algorithm, algorithm) << placement;
@@ -121,7 +121,7 @@ TEST(Route, of_a_reproducible_reduction_depends_on_ranks_and_data_alone) {
 }
 
 TEST(Route, asks_for_shared_memory_before_it_is_set_up_and_then_reads_long_blocks_where_they_lie) {
-    Choosing one("1node:8core", 8);
+    ChoiceSetup one("1node:8core", 8);
     one.force("shared");
     EXPECT_TRUE(one.of(Function::bcast, 65536).needs_node_memory);
     one.memory = set_up;
@@ -135,18 +135,18 @@ TEST(Route, asks_for_shared_memory_before_it_is_set_up_and_then_reads_long_block
     one.memory.owners_always_map = true;
     EXPECT_EQ(one.of(Function::bcast, 1024).single_copy_from, 1);
     one.memory.usable = false;
-    EXPECT_EQ(one.of(Function::bcast, 1024).left, Left::precondition);
+    EXPECT_EQ(one.of(Function::bcast, 1024).left, LeaveReason::precondition);
 }
 
 TEST(Route, of_blocks_of_unknown_length_shares_only_what_is_read_in_place) {
-    Choosing one("1node:8core", 8);
+    ChoiceSetup one("1node:8core", 8);
     one.force("shared");
     one.memory = set_up;
     const Route route = one.of(Function::alltoallv, -1);
     EXPECT_TRUE(route.shares);
     EXPECT_EQ(route.single_copy_from, 16384);
     one.memory.single_copy = false;
-    EXPECT_EQ(one.of(Function::alltoallv, -1).left, Left::precondition);
+    EXPECT_EQ(one.of(Function::alltoallv, -1).left, LeaveReason::precondition);
 }
 
 class RandomCalls : public testing::Test {
@@ -172,10 +172,12 @@ class RandomCalls : public testing::Test {
 };
 
 TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
-    const Choosing choices[] = {Choosing(), Choosing("4node@1GB/s:8core", 32, "cyclic"), Choosing("1node:6core", 6),
-                                Choosing("3leaf:3+2+1node:2core", 12, "random:3"), Choosing("16node@25GB/s:1core", 16)};
+    const ChoiceSetup choices[] = {ChoiceSetup(), ChoiceSetup("4node@1GB/s:8core", 32, "cyclic"),
+                                   ChoiceSetup("1node:6core", 6),
+                                   ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"),
+                                   ChoiceSetup("16node@25GB/s:1core", 16)};
     for (int draw = 0; draw < 10000; ++draw) {
-        const Choosing& one = choices[below(std::size(choices))];
+        const ChoiceSetup& one = choices[below(std::size(choices))];
         const PlanKey call = key();
         RouteContext here = one.context();
         here.reproducible = below(8) == 0;
@@ -195,7 +197,7 @@ TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
         ASSERT_EQ(a.shares, b.shares) << draw;
         ASSERT_EQ(a.algorithm, again.algorithm) << draw;
         ASSERT_FALSE(a.reason.empty()) << draw;
-        if (a.left == Left::no && a.spec) {
+        if (a.left == LeaveReason::no && a.spec) {
             const auto& row = collectives::algorithm_named(a.request.collective, a.spec->name);
             ASSERT_FALSE(row.refuse(*a.job, a.request, *a.spec)) << draw << ": " << a.algorithm;
         }
@@ -204,7 +206,7 @@ TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
 
 TEST_F(RandomCalls, that_are_left_without_a_look_would_have_been_left) {
     for (const char* machine : {"2leaf@10GB/s:4node@5GB/s:4core", "1node:6core", "40node@1GB/s:2core"}) {
-        Choosing one(machine, machine[0] == '1' ? 6 : 32);
+        ChoiceSetup one(machine, machine[0] == '1' ? 6 : 32);
         for (std::size_t f = 0; f < function_count; ++f)
             for (const bool blocking : {true, false}) {
                 const auto function = static_cast<Function>(f);
@@ -221,7 +223,7 @@ TEST_F(RandomCalls, that_are_left_without_a_look_would_have_been_left) {
                     };
                     if (!left.always && std::none_of(left.sizes.begin(), left.sizes.end(), holds)) continue;
                     const Route route = choose_route(call, one.context());
-                    ASSERT_EQ(route.left, Left::chosen) << machine << ", " << name_of(function) << " of "
+                    ASSERT_EQ(route.left, LeaveReason::chosen) << machine << ", " << name_of(function) << " of "
                                                         << call.block_bytes << ": " << route.algorithm;
                 }
             }

@@ -9,7 +9,7 @@
 
 namespace palmette::test {
 
-/// From one host to two tiers of switches with uneven groups; each has room for at least 33 ranks.
+/// Machines from one host to two tiers of switches with uneven groups; each has room for at least 33 ranks.
 inline const std::vector<std::string>& machines() {
     static const std::vector<std::string> specs{
         "1node:33core",
@@ -31,7 +31,7 @@ inline topology::Job job_on(std::string_view machine, std::string_view placement
     return {made, topology::make_placement(made, placement, ranks)};
 }
 
-/// The same with a latency and an overhead for each level, smaller from level to level.
+/// A synthetic job with a latency and an overhead for each level, smaller from level to level.
 inline topology::Job costed_job_on(std::string_view machine, std::string_view placement, std::int32_t ranks) {
     const base::Json plain = topology::Machine::synthetic(machine).to_json();
     base::Json costed = base::Json::object();

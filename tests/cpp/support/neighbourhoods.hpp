@@ -21,10 +21,10 @@ using collectives::Neighbourhood;
 using collectives::NeighbourRoute;
 using collectives::Neighbours;
 
-/// By rank.
+/// Neighbours of all ranks, by rank.
 using AllNeighbours = std::vector<Neighbours>;
 
-/// Both ends of an edge list it.
+/// Adds an edge to the lists of both its ends.
 inline void connect(AllNeighbours& all, std::int32_t source, std::int32_t target) {
     all[static_cast<std::size_t>(source)].targets.push_back(target);
     all[static_cast<std::size_t>(target)].sources.push_back(source);

@@ -33,7 +33,7 @@ class PlayedComposition {
         before_ = state_;
     }
 
-    /// In the order and at the places of the caller's buffers.
+    /// A rank's buffer, with blocks in the order and at the places of the caller's.
     std::vector<char> buffer(std::int32_t rank, std::size_t buffer, bool after) const {
         std::vector<char> out;
         for (const plan::Interval& interval : holdings_.of(plan::Rank{rank}, plan::caller_buffer(buffer)).intervals())

@@ -72,7 +72,7 @@ inline void expose_in_ring(node::SharedNode& node, unsigned tag, const std::vect
 }
 
 /// In one process the address of a member's data is good for all: a mapping that changes nothing.
-struct Same : node::SharedAttacher {
+struct SameAddressAttacher : node::SharedAttacher {
     char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
     void detach(char*, std::int64_t) override {}
 };

@@ -15,8 +15,8 @@ namespace {
 double us(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// Two ranks that compute 10, are in an allreduce for 40, and end; rank 1 comes 5 later.
-Planted summing() {
-    Planted job(2);
+PlantedTrace summing() {
+    PlantedTrace job(2);
     for (int rank = 0; rank < 2; ++rank) job.call(rank, "MPI_Init", 0, 0);
     job.collective(0, "MPI_Allreduce", 1, 10, 55);
     job.collective(1, "MPI_Allreduce", 1, 15, 55);
@@ -32,7 +32,7 @@ Changes priced(double seconds, double was_s, double scale = 1, bool by_ratio = f
 }
 
 TEST(Changes, of_a_call_that_the_model_knows_add_what_it_differs_by) {
-    Planted job = summing();
+    PlantedTrace job = summing();
     // By the model it took 30 of the measured 40: the other 10 stay.
     EXPECT_EQ(us(replay(job.trace(), priced(20e-6, 30e-6)).time_s), 50);
     EXPECT_EQ(us(replay(job.trace(), priced(50e-6, 30e-6)).time_s), 80);
@@ -43,7 +43,7 @@ TEST(Changes, of_a_call_that_the_model_knows_add_what_it_differs_by) {
 }
 
 TEST(Changes, of_a_call_that_the_model_does_not_know_are_its_new_time) {
-    Planted job = summing();
+    PlantedTrace job = summing();
     EXPECT_EQ(us(replay(job.trace(), priced(25e-6, 0)).time_s), 45);
     EXPECT_EQ(us(replay(job.trace(), priced(25e-6, 0, 1.25)).time_s), 51.25);
     EXPECT_EQ(us(replay(job.trace(), priced(-1, 0)).time_s), 60) << "as measured";
@@ -51,7 +51,7 @@ TEST(Changes, of_a_call_that_the_model_does_not_know_are_its_new_time) {
 }
 
 TEST(Changes, are_asked_for_once_for_each_kind_of_call) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (int rank = 0; rank < 2; ++rank)
         for (int i = 0; i < 6; ++i)
             job.collective(rank, "MPI_Bcast", static_cast<std::uint64_t>(i + 1), 10 * i, 10 * i + 5, i % 2).bytes =
@@ -67,7 +67,7 @@ TEST(Changes, are_asked_for_once_for_each_kind_of_call) {
 }
 
 TEST(Changes, tell_time_in_calls_with_waiting) {
-    Planted job = summing();
+    PlantedTrace job = summing();
     const Replay found = replay(job.trace(), priced(20e-6, 30e-6));
     double before = 0, after = 0;
     for (const InCalls& one : found.in_calls)
@@ -80,8 +80,8 @@ TEST(Changes, tell_time_in_calls_with_waiting) {
 }
 
 /// Rank 0 sends 1,000,000 bytes to rank 1, which asks for them `late` after they were sent.
-Planted sending(double late) {
-    Planted job(2);
+PlantedTrace sending(double late) {
+    PlantedTrace job(2);
     for (int rank = 0; rank < 2; ++rank) job.call(rank, "MPI_Init", 0, 0);
     job.message(0, "MPI_Isend", 1, 10, 11).bytes = 1'000'000;
     job.message(0, "MPI_Isend", 1, 10, 60, true).bytes = 1'000'000;
@@ -92,14 +92,14 @@ Planted sending(double late) {
     return job;
 }
 
-double with_message(Planted& job, double was_us, double now_us) {
+double with_message(PlantedTrace& job, double was_us, double now_us) {
     Changes changes;
     changes.messages[Changes::pair(0, 1)] = {now_us * 1e-6, was_us * 1e-6};
     return us(replay(job.trace(), changes).ends_s[1]);
 }
 
 TEST(Changes, of_messages_are_those_of_their_pair_of_ranks) {
-    Planted job = sending(0);
+    PlantedTrace job = sending(0);
     EXPECT_EQ(with_message(job, 40, 20), 40);
     EXPECT_EQ(with_message(job, 40, 70), 90);
     EXPECT_EQ(with_message(job, 100, 50), 35) << "in proportion";
@@ -109,16 +109,16 @@ TEST(Changes, of_messages_are_those_of_their_pair_of_ranks) {
 }
 
 TEST(Changes, of_a_message_that_was_under_way_count_from_its_send_on) {
-    Planted job = sending(45);  // the receive takes 5 of the message's 50
+    PlantedTrace job = sending(45);  // the receive takes 5 of the message's 50
     EXPECT_EQ(with_message(job, 50, 20), 60) << "it was there";
     EXPECT_EQ(with_message(job, 50, 80), 90);
 }
 
-TEST(Sent, is_what_the_program_itself_sent) {
-    Planted job = sending(0);
+TEST(PairTraffic, is_what_the_program_itself_sent) {
+    PlantedTrace job = sending(0);
     job.message(1, "MPI_Send", 0, 70, 71).bytes = 5;
     job.message(1, "MPI_Send", 0, 72, 73).bytes = 6;
-    const std::vector<Sent> found = sent(job.trace());
+    const std::vector<PairTraffic> found = sent(job.trace());
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].messages, 1U);
     EXPECT_EQ(found[0].bytes, 1e6);
@@ -129,7 +129,7 @@ TEST(Sent, is_what_the_program_itself_sent) {
 
 TEST(LinkUse, is_of_messages_and_plans_that_cross_a_groups_link) {
     // Ranks 0 and 1 are group 0, 2 and 3 group 1.
-    Planted job(4);
+    PlantedTrace job(4);
     job.message(0, "MPI_Send", 2, 10, 20).bytes = 100;  // crosses
     job.message(0, "MPI_Send", 1, 20, 30).bytes = 7;    // doesn't
     job.message(3, "MPI_Send", 1, 10, 20).bytes = 30;

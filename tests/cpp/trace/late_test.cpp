@@ -85,11 +85,11 @@ class LateWorkTest : public testing::Test {
             {static_cast<std::int64_t>(at_us * 1e3), context, static_cast<float>(cpu_us * 1e-6)});
     }
     std::vector<LateWork> works() {
-        Awaited awaited;
+        WaitGraph awaited;
         replay(job_.trace(), Costs::measured, {}, &awaited);
         return delay_costs(job_.trace(), awaited).works;
     }
-    Planted job_;
+    PlantedTrace job_;
 };
 
 TEST_F(LateWorkTest, is_what_lies_between_the_calls) {

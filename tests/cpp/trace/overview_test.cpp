@@ -22,7 +22,7 @@ OverviewOptions options() {
 }
 
 TEST(Overview, bins_have_the_shares_of_time_in_mpi_and_waiting) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.collective(0, "MPI_Barrier", 1, 100, 350);
     job.collective(1, "MPI_Barrier", 1, 200, 350);
     const Overview view = palmette::trace::view(job.trace(), options()).overview;
@@ -35,7 +35,7 @@ TEST(Overview, bins_have_the_shares_of_time_in_mpi_and_waiting) {
 }
 
 TEST(Overview, several_ranks_share_a_row_where_there_are_many) {
-    Planted job(5);
+    PlantedTrace job(5);
     for (int rank = 0; rank < 5; ++rank) job.call(rank, "MPI_Wtime", 0, rank < 2 ? 100 : 50);
     OverviewOptions chosen = options();
     chosen.rows = 3;
@@ -48,7 +48,7 @@ TEST(Overview, several_ranks_share_a_row_where_there_are_many) {
 }
 
 TEST(Overview, the_longest_calls_are_kept) {
-    Planted job(1);
+    PlantedTrace job(1);
     for (int i = 0; i < 90; ++i) job.call(0, "MPI_Comm_rank", 10 * i, 10 * i + 1 + i % 9);
     OverviewOptions chosen = options();
     chosen.calls = 10;
@@ -61,7 +61,7 @@ TEST(Overview, the_longest_calls_are_kept) {
 }
 
 TEST(Overview, messages_are_matched) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.message(0, "MPI_Send", 2, 100, 110).bytes = 1000;
     job.message(0, "MPI_Send", 2, 300, 310).bytes = 500;
     job.message(2, "MPI_Recv", 0, 50, 120).bytes = 4096;
@@ -82,7 +82,7 @@ OverviewOptions two_nodes() {
 }
 
 TEST(Overview, messages_load_the_links_that_they_cross_when_they_are_sent) {
-    Planted job(4);
+    PlantedTrace job(4);
     job.message(0, "MPI_Send", 1, 100, 110).bytes = 7;
     job.message(1, "MPI_Isend", 3, 210, 212).bytes = 1000;
     job.message(1, "MPI_Isend", 3, 210, 220, true).bytes = 1000;
@@ -96,7 +96,7 @@ TEST(Overview, messages_load_the_links_that_they_cross_when_they_are_sent) {
 }
 
 TEST(Overview, plans_load_links_as_long_as_their_calls_last) {
-    Planted job(4);
+    PlantedTrace job(4);
     TracedPlan plan{"gather", "linear", 5e-6, 1, {{0, 1, 100}, {1, 2, 20}}};
     job.trace().plans.push_back(plan);
     for (int rank = 0; rank < 4; ++rank) {
@@ -104,14 +104,14 @@ TEST(Overview, plans_load_links_as_long_as_their_calls_last) {
         call.plan = rank == 2 ? 1 : 0;
         if (rank != 2) call.bytes = 100;
     }
-    const Viewed found = view(job.trace(), two_nodes());
+    const OverviewWithWaits found = view(job.trace(), two_nodes());
     EXPECT_THAT(found.overview.link_out[10 + 1], DoubleNear(60, 1e-6)) << "half of the call lies in this bin";
     EXPECT_THAT(found.overview.link_out[10 + 2], DoubleNear(60, 1e-6));
     EXPECT_THAT(found.overview.link_in[1], DoubleNear(60, 1e-6));
 }
 
 TEST(Overview, collectives_of_the_mpi_are_counted_once_by_what_the_root_says) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (std::uint64_t instance = 1; instance <= 3; ++instance)
         for (int rank = 0; rank < 2; ++rank) {
             const double at = 100.0 * static_cast<double>(instance);
@@ -125,14 +125,14 @@ TEST(Overview, collectives_of_the_mpi_are_counted_once_by_what_the_root_says) {
 }
 
 TEST(Overview, a_bound_is_asked_for_once_and_counts_for_all_ranks) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (std::uint64_t instance = 1; instance <= 2; ++instance)
         for (int rank = 0; rank < 2; ++rank) {
             const double at = 100.0 * static_cast<double>(instance);
             job.collective(rank, "MPI_Allreduce", instance, at, at + 50).bytes = 8;
         }
     int asked = 0;
-    const Viewed found = view(job.trace(), options(),
+    const OverviewWithWaits found = view(job.trace(), options(),
                               [&](std::uint32_t, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes) {
                                   ++asked;
                                   EXPECT_EQ(communicator, 1U);
@@ -148,7 +148,7 @@ TEST(Overview, a_bound_is_asked_for_once_and_counts_for_all_ranks) {
 }
 
 TEST(Overview, the_longest_single_wait_of_a_cause_is_told) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.collective(0, "MPI_Barrier", 1, 100, 125);
     job.collective(1, "MPI_Barrier", 1, 120, 125);
     job.collective(0, "MPI_Barrier", 2, 200, 295);

@@ -5,15 +5,15 @@
 namespace palmette::trace {
 namespace {
 
-std::vector<Chain> chains_of(Planted& job) {
-    Awaited awaited;
+std::vector<Chain> chains_of(PlantedTrace& job) {
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     return chains(job.trace(), awaited);
 }
 
 /// Each of four ranks computes for 100 us after it has got the message of the one before; then all meet.
-Planted sweep() {
-    Planted job(4);
+PlantedTrace sweep() {
+    PlantedTrace job(4);
     for (int rank = 0; rank < 4; ++rank) {
         job.call(rank, "MPI_Init", 0, 1);
         const double begin_us = 100.0 * rank;
@@ -26,7 +26,7 @@ Planted sweep() {
 }
 
 TEST(Chains, go_through_all_that_wait_for_one_that_waits) {
-    Planted job = sweep();
+    PlantedTrace job = sweep();
     const auto found = chains_of(job);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(job.trace().functions[found[0].function], "MPI_Recv");
@@ -39,7 +39,7 @@ TEST(Chains, go_through_all_that_wait_for_one_that_waits) {
 }
 
 TEST(Chains, are_none_where_ranks_have_waited_before_the_others_came) {
-    Planted job(4);
+    PlantedTrace job(4);
     for (int rank = 0; rank < 4; ++rank) {
         job.call(rank, "MPI_Init", 0, 1);
         // Each begins to receive when the one before has got its own message.
@@ -51,7 +51,7 @@ TEST(Chains, are_none_where_ranks_have_waited_before_the_others_came) {
 }
 
 TEST(Chains, of_two_ranks_are_late_senders) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (int rank = 0; rank < 2; ++rank) {
         job.call(rank, "MPI_Init", 0, 1);
         for (int step = 0; step < 4; ++step) {
@@ -67,7 +67,7 @@ TEST(Chains, of_two_ranks_are_late_senders) {
 }
 
 TEST(MessageRuns, are_small_messages_with_little_between_them) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.call(0, "MPI_Init", 0, 1);
     double at_us = 10;
     const auto send = [&](int count, std::uint64_t bytes) {
@@ -95,7 +95,7 @@ TEST(MessageRuns, are_small_messages_with_little_between_them) {
 }
 
 TEST(MessageRuns, count_time_once_where_several_ranks_are_sent_to_by_turns) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.call(0, "MPI_Init", 0, 1);
     for (int i = 0; i < 64; ++i) job.message(0, "MPI_Send", 1 + i % 2, 10 + 2 * i, 11 + 2 * i).bytes = 8;
     const auto found = message_runs(job.trace());

@@ -13,9 +13,9 @@
 namespace palmette::trace {
 
 /// A job on MPI_COMM_WORLD whose calls are given in microseconds.
-class Planted {
+class PlantedTrace {
   public:
-    explicit Planted(int ranks) {
+    explicit PlantedTrace(int ranks) {
         trace_.paths = {"", "main"};
         trace_.communicators.resize(2);
         trace_.communicators[1].size = ranks;

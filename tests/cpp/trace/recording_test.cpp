@@ -21,9 +21,9 @@ using testing::HasSubstr;
 
 /// A file with one process: one communicator, one sum, one path of one frame, one open call, one request, one plan, and
 /// a ring of four calls of which it has made six.
-class Recorded {
+class RecordedFile {
   public:
-    Recorded() : bytes_(page_bytes * 32, 0) {
+    RecordedFile() : bytes_(page_bytes * 32, 0) {
         auto& file = *new (bytes_.data()) FileHeader{};
         file.magic = file_magic;
         file.version = format_version;
@@ -205,7 +205,7 @@ class Recorded {
 TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
     // Both processes read the same counter; each one's own readings of the other clock are a few microseconds off, and
     // the time of day was set by an hour between their starts.
-    std::vector<char> both = Recorded().bytes();
+    std::vector<char> both = RecordedFile().bytes();
     const std::vector<char> one = both;
     both.insert(both.end(), one.begin() + page_bytes, one.end());
     auto& file = *reinterpret_cast<FileHeader*>(both.data());
@@ -215,7 +215,7 @@ TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
     other.node_offset_ns.store(3'603'000'000'000);
     other.last.ticks.store(2900);
     other.last.monotonic_ns.store(2'000'003'000);
-    Recorded written;
+    RecordedFile written;
     written.bytes() = both;
     const std::string path = written.write();
     const Recording found = Recording::read(path, true);
@@ -234,7 +234,7 @@ TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
 }
 
 TEST(Recording, is_read_while_its_process_runs) {
-    const Recording found = Recording::read(Recorded().write(), true);
+    const Recording found = Recording::read(RecordedFile().write(), true);
     EXPECT_EQ(found.host, "node7");
     ASSERT_EQ(found.processes.size(), 1U);
     const ProcessInfo& process = found.processes[0];
@@ -271,7 +271,7 @@ TEST(Recording, is_read_while_its_process_runs) {
 }
 
 TEST(Recording, holds_the_last_calls_one_by_one) {
-    const auto calls = Recording::calls_of(Recorded().write(), 0);
+    const auto calls = Recording::calls_of(RecordedFile().write(), 0);
     ASSERT_EQ(calls.size(), 4U);
     EXPECT_EQ(calls[0].begin_real_ns, 5'000'000'100);
     EXPECT_DOUBLE_EQ(calls[0].seconds, 1e-8);
@@ -283,11 +283,11 @@ TEST(Recording, holds_the_last_calls_one_by_one) {
     EXPECT_EQ(calls[2].peer, -2);
     EXPECT_EQ(calls[2].tag, 4);
     EXPECT_EQ(calls[3].plan, 1U);
-    EXPECT_TRUE(Recording::calls_of(Recorded().write(), 1).empty());
+    EXPECT_TRUE(Recording::calls_of(RecordedFile().write(), 1).empty());
 }
 
 TEST(Recording, holds_samples_and_the_tree_of_their_stacks) {
-    Recorded recorded;
+    RecordedFile recorded;
     const std::string path = recorded.write();
     const Recording found = Recording::read(path, true);
     const ProcessInfo& process = found.processes[0];
@@ -323,7 +323,7 @@ TEST(Recording, holds_samples_and_the_tree_of_their_stacks) {
 
 TEST(Recording, tells_why_a_thread_was_off_the_processor_between_two_calls) {
     TraceFile file;
-    Recorded recorded;
+    RecordedFile recorded;
     file.path = recorded.write();
     EXPECT_TRUE(read_trace({file}).processes[0].threads[0].off.empty()) << "without samples";
     const auto off_of = [&] {
@@ -354,7 +354,7 @@ TEST(Recording, tells_why_a_thread_was_off_the_processor_between_two_calls) {
 }
 
 TEST(Recording, puts_the_regions_of_all_threads_together) {
-    Recorded recorded;
+    RecordedFile recorded;
     const ProcessInfo process = Recording::read(recorded.write(), true).processes[0];
     ASSERT_EQ(process.regions.size(), 4U);
     EXPECT_EQ(process.regions[1].name, "a");
@@ -376,7 +376,7 @@ TEST(Recording, puts_the_regions_of_all_threads_together) {
 }
 
 TEST(Recording, has_the_counters_of_its_nodes_adapters) {
-    const ProcessInfo process = Recording::read(Recorded().write(), true).processes[0];
+    const ProcessInfo process = Recording::read(RecordedFile().write(), true).processes[0];
     ASSERT_EQ(process.adapters.size(), 2U);
     EXPECT_EQ(process.adapters[0].name, "eth0");
     EXPECT_EQ(process.adapters[0].sent_bytes, (std::vector<std::uint64_t>{0, 200}));
@@ -386,7 +386,7 @@ TEST(Recording, has_the_counters_of_its_nodes_adapters) {
 }
 
 TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_become_anothers) {
-    Recorded recorded;
+    RecordedFile recorded;
     auto* const section = recorded.bytes().data() + page_bytes;
     const auto& header = *reinterpret_cast<SectionHeader*>(section);
     auto* const communicators = reinterpret_cast<CommunicatorEntry*>(section + header.communicators.offset);
@@ -406,7 +406,7 @@ TEST(Recording, leaves_calls_of_a_freed_communicator_to_none_when_its_place_has_
 }
 
 TEST(Recording, says_what_was_sent_to_whom) {
-    const ProcessInfo process = Recording::read(Recorded().write(), true).processes[0];
+    const ProcessInfo process = Recording::read(RecordedFile().write(), true).processes[0];
     ASSERT_EQ(process.peers.size(), 1U);
     EXPECT_EQ(process.peers[0].rank, 6);
     EXPECT_EQ(process.peers[0].messages, 2U);
@@ -425,7 +425,7 @@ TEST(Recording, knows_collectives_by_their_names) {
 }
 
 TEST(Recording, passes_over_a_process_that_died_before_it_wrote) {
-    Recorded recorded;
+    RecordedFile recorded;
     std::memset(recorded.bytes().data() + page_bytes, 0, sizeof(SectionHeader::magic));
     EXPECT_TRUE(Recording::read(recorded.write(), true).processes.empty());
 }
@@ -433,10 +433,10 @@ TEST(Recording, passes_over_a_process_that_died_before_it_wrote) {
 TEST(Recording, says_what_is_no_recording) {
     const std::string missing = testing::TempDir() + "/nowhere.palmette";
     EXPECT_THAT(error_of([&] { Recording::read(missing, true); }), HasSubstr("No such file"));
-    Recorded recorded;
+    RecordedFile recorded;
     recorded.bytes()[0] = 'X';
     EXPECT_THAT(error_of([&] { Recording::read(recorded.write(), true); }), HasSubstr("is no recording"));
-    Recorded newer;
+    RecordedFile newer;
     reinterpret_cast<FileHeader*>(newer.bytes().data())->version = 99;
     EXPECT_THAT(error_of([&] { Recording::read(newer.write(), true); }), HasSubstr("version 99"));
 }
@@ -445,7 +445,7 @@ TEST(Recording, of_damaged_files_is_refused_or_read_and_never_leaves_the_file) {
     std::mt19937 random(41);
     int refused = 0;
     for (int i = 0; i < 1000; ++i) {
-        Recorded recorded;
+        RecordedFile recorded;
         for (int changes = 0; changes < 4; ++changes) {
             const std::size_t at = random() % (2 * page_bytes);
             recorded.bytes()[at] = static_cast<char>(random());

@@ -19,13 +19,13 @@ namespace {
 using testing::DoubleNear;
 using testing::ElementsAre;
 
-/// In microseconds.
+/// Seconds in microseconds.
 double us(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// A job from 0 to `end_us`, with MPI_Init that ends then.
-class Job : public Planted {
+class Job : public PlantedTrace {
   public:
-    explicit Job(int ranks) : Planted(ranks), ranks_(ranks) {
+    explicit Job(int ranks) : PlantedTrace(ranks), ranks_(ranks) {
         for (int rank = 0; rank < ranks; ++rank) call(rank, "MPI_Init", 0, 0);
     }
     void end(std::vector<double> at_us) {
@@ -206,7 +206,7 @@ TEST(CriticalPath, is_that_which_determined_the_end) {
     job.collective(0, "MPI_Allreduce", 2, 75, 80);
     job.collective(1, "MPI_Allreduce", 2, 45, 80);
     job.end({80, 90});
-    Awaited awaited;
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const CriticalPath found = critical_path(job.trace(), awaited);
     std::map<std::pair<std::string, int>, std::pair<double, double>> rows;
@@ -229,24 +229,24 @@ TEST(CriticalPath, is_that_which_determined_the_end) {
     EXPECT_EQ(found.stretches[1].end_ns, 75'000);
 }
 
-struct Costly {
+struct CostlyCall {
     std::string function;
     bool in_call;
     int process;
     double short_us, long_us;
-    bool operator==(const Costly&) const = default;
+    bool operator==(const CostlyCall&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const Costly& one) {
+std::ostream& operator<<(std::ostream& out, const CostlyCall& one) {
     return out << one.function << (one.in_call ? " itself" : ", before it") << " of " << one.process << ": "
                << one.short_us << " and " << one.long_us;
 }
 
-/// Those of any cost; checks that costs are conserved.
-std::vector<Costly> delays_of(Job& job) {
-    Awaited awaited;
+/// Delays of any cost; checks that costs are conserved.
+std::vector<CostlyCall> delays_of(Job& job) {
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const Delays delays = delay_costs(job.trace(), awaited);
-    std::vector<Costly> out;
+    std::vector<CostlyCall> out;
     double sum = delays.unexplained_s;
     for (const Delay& row : delays.rows) {
         sum += row.short_term_s + row.long_term_s;
@@ -263,7 +263,7 @@ TEST(DelayCosts, are_those_of_the_rank_that_computes_longer) {
     job.collective(1, "MPI_Barrier", 1, 10, 52);
     job.collective(2, "MPI_Barrier", 1, 50, 52);
     job.end({60, 60, 60});
-    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_Barrier", false, 2, 80, 0}));
+    EXPECT_THAT(delays_of(job), ElementsAre(CostlyCall{"MPI_Barrier", false, 2, 80, 0}));
 }
 
 TEST(DelayCosts, of_waiting_that_made_others_wait_go_to_the_root) {
@@ -292,7 +292,7 @@ TEST(DelayCosts, are_of_what_took_longer_than_the_waiter_since_both_met_last) {
     job.collective(0, "MPI_Allreduce", 2, 36, 68);
     job.collective(1, "MPI_Allreduce", 2, 66, 68);
     job.end({70, 70});
-    EXPECT_THAT(delays_of(job), ElementsAre(Costly{"MPI_File_open", true, 1, 30, 0}));
+    EXPECT_THAT(delays_of(job), ElementsAre(CostlyCall{"MPI_File_open", true, 1, 30, 0}));
 }
 
 TEST(DelayCosts, tell_what_the_job_would_take_without_a_delay) {
@@ -306,7 +306,7 @@ TEST(DelayCosts, tell_what_the_job_would_take_without_a_delay) {
         for (int rank = 0; rank < 3; ++rank) job.call(rank, "MPI_File_write", from + 52, from + 60);
     }
     job.end({120, 120, 120});
-    Awaited awaited;
+    WaitGraph awaited;
     replay(job.trace(), Costs::measured, {}, &awaited);
     const Delays delays = delay_costs(job.trace(), awaited);
     ASSERT_GE(delays.rows.size(), 1U);

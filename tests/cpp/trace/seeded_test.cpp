@@ -16,9 +16,10 @@ namespace palmette::trace {
 namespace {
 
 /// Ranks with a clock each; what they do takes planted times. In microseconds.
-class Simulated : public Planted {
+class SimulatedRun : public PlantedTrace {
   public:
-    Simulated(int ranks, unsigned seed) : Planted(ranks), random(seed), now(static_cast<std::size_t>(ranks), 0.0) {
+    SimulatedRun(int ranks, unsigned seed)
+        : PlantedTrace(ranks), random(seed), now(static_cast<std::size_t>(ranks), 0.0) {
         for (int rank = 0; rank < ranks; ++rank) call(rank, "MPI_Init", 0, 0);
     }
 
@@ -116,7 +117,7 @@ constexpr int kinds = 7;
 constexpr unsigned seeds = 70;
 
 /// Plants a root and returns it.
-Root plant(Simulated& job, unsigned seed) {
+Root plant(SimulatedRun& job, unsigned seed) {
     const int late = job.any();
     const double by = 30 + job.noise(40);
     const int p = job.ranks();
@@ -193,10 +194,10 @@ double costs_of(const Delays& delays) {
 TEST(Seeded, roots_are_named_first_and_waits_are_as_defined) {
     for (unsigned seed = 0; seed < seeds; ++seed) {
         std::mt19937 size(seed);
-        Simulated job(3 + static_cast<int>(size() % 10), seed);
+        SimulatedRun job(3 + static_cast<int>(size() % 10), seed);
         const Root root = plant(job, seed);
         job.end();
-        Awaited awaited;
+        WaitGraph awaited;
         const Replay again = replay(job.trace(), Costs::measured, {}, &awaited);
         EXPECT_NEAR(again.time_s, again.measured_s, 1e-9) << "seed " << seed;
         EXPECT_EQ(again.forced, 0U) << "seed " << seed;
@@ -216,10 +217,10 @@ TEST(Seeded, roots_are_named_first_and_waits_are_as_defined) {
 
 TEST(Seeded, jobs_of_a_thousand_ranks_give_their_time_again) {
     for (unsigned seed = 0; seed < kinds; ++seed) {
-        Simulated job(1024, seed);
+        SimulatedRun job(1024, seed);
         const Root root = plant(job, seed);
         job.end();
-        Awaited awaited;
+        WaitGraph awaited;
         const Replay again = replay(job.trace(), Costs::measured, {}, &awaited);
         EXPECT_NEAR(again.time_s, again.measured_s, 1e-9) << "seed " << seed;
         EXPECT_EQ(again.forced, 0U) << "seed " << seed;
@@ -233,10 +234,10 @@ TEST(Seeded, jobs_of_a_thousand_ranks_give_their_time_again) {
 
 TEST(Seeded, critical_paths_are_as_long_as_the_job) {
     for (unsigned seed = 0; seed < seeds; ++seed) {
-        Simulated job(6, seed);
+        SimulatedRun job(6, seed);
         plant(job, seed);
         job.end();
-        Awaited awaited;
+        WaitGraph awaited;
         const Replay again = replay(job.trace(), Costs::measured, {}, &awaited);
         const CriticalPath path = critical_path(job.trace(), awaited);
         double sum = 0;
@@ -249,7 +250,7 @@ TEST(Seeded, critical_paths_are_as_long_as_the_job) {
 
 TEST(Seeded, traces_that_end_anywhere_are_analysed_as_far_as_they_go) {
     for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
-        Simulated job(5, seed);
+        SimulatedRun job(5, seed);
         plant(job, seed);
         job.end();
         // Ranks die at different times; requests stand before the call that completes them.
@@ -261,7 +262,7 @@ TEST(Seeded, traces_that_end_anywhere_are_analysed_as_far_as_they_go) {
             events.resize(kept);
             process.end_ns = events.back().end_ns;
         }
-        Awaited awaited;
+        WaitGraph awaited;
         const Replay again = replay(job.trace(), Costs::measured, {}, &awaited);
         EXPECT_NEAR(again.time_s, again.measured_s, 1e-9) << "seed " << seed;
         EXPECT_LE(replay(job.trace(), Costs::ideal).time_s, again.time_s + 1e-9) << "seed " << seed;

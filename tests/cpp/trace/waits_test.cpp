@@ -17,7 +17,7 @@ using testing::DoubleNear;
 std::pair<double, double> pair(double a, double b) { return {a, b}; }
 
 TEST(Waits, at_a_barrier_are_until_the_last_one_comes) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.collective(0, "MPI_Barrier", 1, 10, 52);
     job.collective(1, "MPI_Barrier", 1, 30, 51);
     job.collective(2, "MPI_Barrier", 1, 50, 54);
@@ -34,7 +34,7 @@ TEST(Waits, at_a_barrier_are_until_the_last_one_comes) {
 }
 
 TEST(Waits, at_a_broadcast_are_for_its_root_alone) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.collective(0, "MPI_Bcast", 1, 10, 45, 1);
     job.collective(1, "MPI_Bcast", 1, 40, 42, 1);
     job.collective(2, "MPI_Bcast", 1, 90, 95, 1);
@@ -44,7 +44,7 @@ TEST(Waits, at_a_broadcast_are_for_its_root_alone) {
 }
 
 TEST(Waits, at_a_reduction_to_one_are_the_roots) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.collective(0, "MPI_Reduce", 1, 10, 85, 0);
     job.collective(1, "MPI_Reduce", 1, 40, 41, 0);
     job.collective(2, "MPI_Reduce", 1, 80, 81, 0);
@@ -53,7 +53,7 @@ TEST(Waits, at_a_reduction_to_one_are_the_roots) {
 }
 
 TEST(Waits, at_a_scan_are_for_lower_ranks) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.collective(0, "MPI_Scan", 1, 30, 31);
     job.collective(1, "MPI_Scan", 1, 10, 35);
     job.collective(2, "MPI_Scan", 1, 20, 40);
@@ -63,7 +63,7 @@ TEST(Waits, at_a_scan_are_for_lower_ranks) {
 }
 
 TEST(Waits, of_a_receive_are_until_its_send_begins) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Send", 1, 60, 61);
     job.message(1, "MPI_Recv", 0, 10, 65);
     job.message(1, "MPI_Recv", 0, 70, 72);
@@ -73,18 +73,18 @@ TEST(Waits, of_a_receive_are_until_its_send_begins) {
 }
 
 TEST(Waits, of_a_rendezvous_send_are_until_its_receive_begins) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Ssend", 1, 10, 90);
     job.message(1, "MPI_Recv", 0, 80, 91);
     EXPECT_EQ(job.of(0, "MPI_Ssend").first, 70);
-    Planted eager(2);
+    PlantedTrace eager(2);
     eager.message(0, "MPI_Send", 1, 10, 11);
     eager.message(1, "MPI_Recv", 0, 80, 81);
     EXPECT_EQ(eager.of(0, "MPI_Send").first, 0);
 }
 
 TEST(Waits, of_requests_belong_to_the_call_that_completes_them) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Irecv", 1, 10, 11);
     job.message(0, "MPI_Irecv", 1, 10, 85, true);
     job.call(0, "MPI_Wait", 40, 85);
@@ -94,7 +94,7 @@ TEST(Waits, of_requests_belong_to_the_call_that_completes_them) {
     EXPECT_EQ(job.of(0, "MPI_Wait").first, 40) << "it did something else until 40";
     EXPECT_EQ(job.of(0, "MPI_Irecv").first, 0);
     EXPECT_EQ(job.of(1, "MPI_Wait").first, 0);
-    Planted barrier(2);
+    PlantedTrace barrier(2);
     for (int rank = 0; rank < 2; ++rank) {
         Event& request = barrier.call(rank, "MPI_Ibarrier", rank == 0 ? 5 : 60, 70, true);
         request.instance = 1;
@@ -105,7 +105,7 @@ TEST(Waits, of_requests_belong_to_the_call_that_completes_them) {
 }
 
 TEST(Waits, of_a_waitall_are_those_of_its_latest_request) {
-    Planted job(3);
+    PlantedTrace job(3);
     job.message(0, "MPI_Irecv", 1, 10, 70, true);
     job.message(0, "MPI_Irecv", 2, 11, 70, true);
     job.call(0, "MPI_Waitall", 20, 70);
@@ -116,7 +116,7 @@ TEST(Waits, of_a_waitall_are_those_of_its_latest_request) {
 }
 
 TEST(Waits, of_tests_are_none) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Irecv", 1, 10, 70, true);
     job.call(0, "MPI_Test", 60, 70);
     job.message(1, "MPI_Send", 0, 65, 66);
@@ -124,7 +124,7 @@ TEST(Waits, of_tests_are_none) {
 }
 
 TEST(Waits, tell_how_much_of_a_collective_physics_needs) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.trace().plans.push_back({"allreduce", "ring", 4e-6, 1, {}});
     job.collective(0, "MPI_Allreduce", 1, 10, 60);
     job.collective(1, "MPI_Allreduce", 1, 40, 50);
@@ -139,7 +139,7 @@ TEST(Waits, tell_how_much_of_a_collective_physics_needs) {
 }
 
 TEST(Waits, rate_the_job_as_pop_does) {
-    Planted job(2);  // each runs for 1,000 us
+    PlantedTrace job(2);  // each runs for 1,000 us
     for (auto& process : job.trace().processes) {
         process.begin_ns = -5'000'000;
         process.end_ns = 9'000'000;
@@ -158,7 +158,7 @@ TEST(Waits, rate_the_job_as_pop_does) {
 }
 
 TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.trace().processes[0].dropped = job.trace().processes[0].threads[0].dropped = 1;
     job.call(0, "MPI_Comm_size", 5, 6);
     job.message(0, "MPI_Send", 1, 50, 51);  // the second of two
@@ -169,13 +169,13 @@ TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
     EXPECT_EQ(find_waits(job.trace()).unmatched_messages, 1U);
     EXPECT_EQ(job.calls_of(1, "MPI_Wait"), 0U);
     EXPECT_DOUBLE_EQ(find_waits(job.trace()).efficiencies.time_s, 995e-6);
-    Planted collective(2);
+    PlantedTrace collective(2);
     collective.collective(0, "MPI_Barrier", 7, 10, 60);
     EXPECT_EQ(find_waits(collective.trace()).incomplete_collectives, 1U);
 }
 
 TEST(Waits, are_judged_from_when_on_every_threads_ring_holds_all) {
-    Planted job(1);
+    PlantedTrace job(1);
     TracedProcess& process = job.trace().processes[0];
     job.call(0, "MPI_Comm_size", 1, 2);  // the main thread's, which drops nothing
     process.threads.emplace_back();
@@ -189,7 +189,7 @@ TEST(Waits, are_judged_from_when_on_every_threads_ring_holds_all) {
 }
 
 TEST(Waits, of_sends_that_begin_together_are_matched_one_after_the_other) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (const std::uint64_t bytes : {std::uint64_t{100}, std::uint64_t{1} << 20}) {
         job.message(0, "MPI_Isend", 1, 10, 11).bytes = bytes;
         job.message(0, "MPI_Isend", 1, 10, 520, true).bytes = bytes;
@@ -201,7 +201,7 @@ TEST(Waits, of_sends_that_begin_together_are_matched_one_after_the_other) {
 }
 
 TEST(Waits, of_a_matched_receive_are_those_of_its_place_among_the_receives) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Send", 1, 10, 11).bytes = 1;
     job.message(0, "MPI_Send", 1, 50, 51).bytes = 2;
     // The probe finds the first message, and its receive comes after that of the second.
@@ -215,7 +215,7 @@ TEST(Waits, of_a_matched_receive_are_those_of_its_place_among_the_receives) {
 }
 
 TEST(Waits, of_partitioned_messages_are_for_partitioned_ones) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Send", 1, 10, 11).bytes = 1;
     job.message(0, "MPI_Psend_init", 1, 40, 45, true);
     job.call(0, "MPI_Wait", 41, 45);
@@ -227,7 +227,7 @@ TEST(Waits, of_partitioned_messages_are_for_partitioned_ones) {
 }
 
 TEST(Waits, arent_where_a_request_is_let_go) {
-    Planted job(2);
+    PlantedTrace job(2);
     job.message(0, "MPI_Send", 1, 50, 51).bytes = 1;
     job.message(0, "MPI_Send", 1, 70, 71).bytes = 2;
     job.message(1, "MPI_Irecv", 0, 0, 20, true).bytes = 1;
@@ -239,7 +239,7 @@ TEST(Waits, arent_where_a_request_is_let_go) {
 }
 
 TEST(Waits, of_a_persistent_collective_are_those_of_its_start) {
-    Planted job(2);
+    PlantedTrace job(2);
     for (int start = 0; start < 3; ++start)
         for (int rank = 0; rank < 2; ++rank) {
             const double at = 100.0 * start;
@@ -256,7 +256,7 @@ TEST(Waits, conserve_time_whatever_happened) {
     std::mt19937 random(42);
     for (int round = 0; round < 200; ++round) {
         const int ranks = 2 + static_cast<int>(random() % 5);
-        Planted job(ranks);
+        PlantedTrace job(ranks);
         for (std::uint64_t instance = 1; instance < 20; ++instance) {
             const char* const functions[] = {"MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Scan", "MPI_Allgather"};
             const char* const function = functions[random() % 5];

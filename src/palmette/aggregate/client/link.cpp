@@ -140,7 +140,7 @@ void Link::on_hello() noexcept {
     join();
 }
 
-/// The same for all members, since all get the same greeting.
+/// Fits the shape to the daemon's limits, with one result for all members, since all get the same greeting.
 void Link::fit_limits() noexcept {
     Shape& shape = membership_.shape;
     shape.slots = static_cast<std::uint16_t>(std::min<std::uint32_t>(shape.slots, hello_.most_slots));

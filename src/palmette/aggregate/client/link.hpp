@@ -36,7 +36,7 @@ struct Membership {
     Levels levels;  ///< from this daemon, with the member's own number, up to the root of the tree
     Shape shape;
     bool fits_limits = false;    ///< where the daemon's profile has less than `shape`, that is taken
-    std::optional<Token> token;  ///< with one it makes the group, unless another member was first
+    std::optional<Token> token;  ///< a link with a token makes the group, unless another member was first
 };
 
 /// What a link moves. Called by progress() only; pointers stay valid until the chunk's result has arrived.
@@ -48,7 +48,7 @@ class Traffic {
     virtual ~Traffic() = default;
     /// The next chunk to send: operation, flags, bytes, payload_crc. False while there is none.
     virtual bool next(Header& header, const char*& payload) noexcept = 0;
-    /// Where the result of a chunk goes. False where the header isn't what must come.
+    /// Sets `payload` to where a chunk's result goes. False where the header isn't what must come.
     virtual bool place(const Header& header, char*& payload) noexcept = 0;
     virtual void arrived(const Header& header) noexcept = 0;
 };

@@ -19,15 +19,15 @@ namespace palmette::aggregate {
 struct DaemonSettings {
     std::string name;
     Address listen{"127.0.0.1", 0};
-    std::optional<Address> parent;  ///< of the tree; members can't name one
-    std::string status_path;        ///< of the Unix socket; empty: none
+    std::optional<Address> parent;  ///< parent daemon in the tree; members can't name one
+    std::string status_path;        ///< path of the Unix socket for status; empty: none
     std::string site_key;
     Limits limits;
     Timeouts timeouts;       ///< towards the daemon above; join_ms also for groups whose members don't come
     int greeting_ms = 5000;  ///< until a connection has proved who it is
     int closing_ms = 1000;   ///< for the reason to reach a member
     int events_a_turn = 64;
-    int frames_a_turn = 16;  ///< of one connection, before others have their turn
+    int frames_a_turn = 16;  ///< frames read from one connection before others have their turn
 };
 
 class Daemon {
@@ -41,7 +41,7 @@ class Daemon {
     std::uint16_t port() const { return port_; }
     /// Waits at most that long for events (-1: until one or until a deadline) and handles them.
     void turn(int most_ms);
-    /// Until stop(), which a signal handler or another thread may call. All groups then end with a reason.
+    /// Serves until stop(), which a signal handler or another thread may call. All groups then end with a reason.
     void run();
     void stop() noexcept;
 

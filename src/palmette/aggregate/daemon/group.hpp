@@ -27,12 +27,12 @@ struct Connection {
     Nonce nonce;
     Nonce member_nonce{};
     State state = State::greeting;
-    std::uint32_t events = 0;  ///< that epoll reports
+    std::uint32_t events = 0;  ///< events that epoll reports
     FrameReader reader;
     FrameWriter writer;
-    std::shared_ptr<Group> group;  ///< also while a result is being sent from its memory after its end
+    std::shared_ptr<Group> group;  ///< kept after the group's end while a result is being sent from its memory
     std::uint16_t member = 0;
-    Clock::time_point deadline{};  ///< of greeting and closing
+    Clock::time_point deadline{};  ///< time by which greeting or closing must be over
 
     bool owes_hello = true;
     bool owes_ready = false;

@@ -13,14 +13,14 @@ struct Limits {
     std::string profile = "open";
     std::uint32_t trees = 8;  ///< numbers that groups may name; each has its own groups and its own lock
     std::uint32_t groups_per_tree = 256;
-    std::uint32_t members = 1024;             ///< of a group in this daemon
+    std::uint32_t members = 1024;             ///< members of a group in this daemon
     std::uint32_t slots_total = 65536;        ///< SHARP's OSTs
     std::uint32_t slots_per_group = 64;       ///< chunks in flight
     std::uint32_t datagram_bytes = 1U << 18;  ///< most bytes of a chunk
-    std::uint32_t stream_bytes = 1U << 20;    ///< of a group that streams; 0: none may
+    std::uint32_t stream_bytes = 1U << 20;    ///< most bytes of a chunk in a streaming group; 0: none may stream
     bool exclusive_stream = false;            ///< one group at a time streams over a tree
     bool sharp_types = false;
-    std::uint32_t user_percent = 100;  ///< of slots and memory, to one user
+    std::uint32_t user_percent = 100;  ///< share of slots and memory for one user
     std::uint32_t groups_per_user = 256;
     std::uint64_t memory_bytes = 1ULL << 30;
     std::uint32_t connections = 4096;

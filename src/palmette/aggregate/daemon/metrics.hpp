@@ -15,7 +15,7 @@ struct Metrics {
     std::uint64_t connections = 0;
     std::uint64_t frames_received = 0;
     std::uint64_t frames_sent = 0;
-    std::uint64_t bytes_received = 0;  ///< of payload
+    std::uint64_t bytes_received = 0;  ///< payload bytes
     std::uint64_t bytes_sent = 0;
     std::uint64_t chunks = 0;  ///< combined or passed on
     std::uint64_t groups = 0;

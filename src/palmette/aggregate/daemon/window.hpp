@@ -35,7 +35,7 @@ class Window {
 
     /// The next result for a member; false while there is none.
     bool next_result(unsigned member, Header& header, const char*& payload) noexcept;
-    /// It has left the daemon.
+    /// The member's next result has left the daemon.
     void result_sent(unsigned member) noexcept { ++members_[member].results_sent; }
     /// Whether all that was combined has been sent to all.
     bool drained() const;
@@ -54,7 +54,7 @@ class Window {
         std::uint64_t results_sent = 0;
     };
     struct Slot {
-        Header first;  ///< of the member whose frame came first
+        Header first;  ///< header of the first frame that came for the slot
         unsigned begun = 0;
         unsigned givers = 0;
         unsigned giver = 0;

@@ -31,7 +31,7 @@ class Courier {
     std::uint16_t port() const { return port_; }
     /// Best effort, as datagrams are.
     void send(const sockaddr_in6& to, std::string_view bytes) const noexcept;
-    /// For tests: about one of so many datagrams is lost, in no regular order; 0: none.
+    /// For tests: about one datagram in `lost_of` is lost, in no regular order; 0: none.
     std::atomic<unsigned> lost_of{0};
 
   private:

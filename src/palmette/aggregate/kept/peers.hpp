@@ -28,10 +28,10 @@ struct Opening {
     static constexpr std::size_t most_addresses = 8;
 
     std::uint64_t group = 0;  ///< a random number
-    Digest key{};             ///< of all datagrams' HMACs
-    std::uint16_t port = 0;   ///< of member 0's process
+    Digest key{};             ///< key of all datagrams' HMACs
+    std::uint16_t port = 0;   ///< port of member 0's process
     std::uint16_t address_count = 0;
-    std::array<in6_addr, most_addresses> addresses{};  ///< of its host; loopback is the last
+    std::array<in6_addr, most_addresses> addresses{};  ///< addresses of member 0's host; loopback is the last
 };
 
 class Peers {
@@ -49,9 +49,9 @@ class Peers {
 
     // One operation after the other; `bytes` is at most most_kept_bytes.
 
-    /// False: it is for the hosts.
+    /// Begins the next operation. False: the operation is for the hosts.
     bool contribute();
-    /// Where the service writes the result, `bytes` long.
+    /// Buffer in which the service writes the result, `bytes` long.
     char* result(std::size_t bytes) {
         result_.resize(bytes);
         return result_.data();
@@ -65,7 +65,7 @@ class Peers {
     /// Called again and again: what the arbiter has decided on the operation that this member has contributed to.
     enum class Verdict : std::uint8_t {
         none,
-        result,  ///< which is in result()
+        result,  ///< the result is in result()
         hosts
     };
     Verdict verdict();
@@ -91,14 +91,14 @@ class Peers {
     friend class Courier;
     using Clock = std::chrono::steady_clock;
     struct Datagram {
-        std::uint32_t member = 0;  ///< its sender
+        std::uint32_t member = 0;  ///< the sender
         std::uint8_t kind = 0;
         Word word;
     };
 
     Peers(std::uint32_t member, std::uint32_t members, const Opening& opening);
 
-    /// Of the courier's thread.
+    /// Takes a datagram; called on the courier's thread.
     void receive(std::string_view bytes, const sockaddr_in6& from);
 
     std::string packed(std::uint32_t to, std::uint8_t kind, const Word& word) const;

@@ -37,7 +37,7 @@ struct Word {
     };
     Kind kind = Kind::ask;
     std::uint64_t operation = 0;
-    std::string data;  ///< of `has` and `result`
+    std::string data;  ///< payload of `has` and `result`
 
     friend auto operator<=>(const Word&, const Word&) = default;
     friend bool operator==(const Word&, const Word&) = default;
@@ -55,7 +55,8 @@ class Keeper {
     /// The result of the next or current operation by other means: a verdict, or hosts.
     void settle(std::string_view result);
     void freeze() noexcept { frozen_ = true; }
-    /// To the arbiter's question; freezes. Nothing where it has the result of a later one: the question has been
+    /// Answers the arbiter's question, and freezes. Nothing where this member has a later operation's result: the
+    /// question has been overtaken.
     /// overtaken.
     std::optional<Word> answer(std::uint64_t operation);
 
@@ -72,7 +73,7 @@ class Keeper {
     std::uint64_t contributed_ = 0;
     std::uint64_t held_ = 0;
     bool frozen_ = false;
-    std::string result_;  ///< of `held_`
+    std::string result_;  ///< result of operation `held_`
 };
 
 /// Decides for all members what becomes of an operation whose result some of them lack. Its memory and messages grow
@@ -112,7 +113,7 @@ class Arbiter {
     std::vector<Open> open_;        ///< at most two: members are at most one operation apart
     std::uint64_t hosts_from_ = 0;  ///< the first operation for the hosts; 0: none yet
     std::uint64_t found_ = 0;       ///< the last operation of which some member had the result
-    std::string result_;            ///< of `found_`
+    std::string result_;            ///< result of operation `found_`
 };
 
 }  // namespace palmette::aggregate::kept

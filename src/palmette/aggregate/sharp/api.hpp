@@ -11,7 +11,7 @@
 namespace palmette::aggregate::sharp {
 
 struct Context;  ///< one process's part of a job of the aggregation manager
-struct Comm;     ///< its part of a group in a tree of switches
+struct Comm;     ///< one process's part of a group in a tree of switches
 
 enum Error : int {
     success = 0,
@@ -64,7 +64,7 @@ enum InitFlag : std::uint32_t {
 struct Config {
     const char* device_list;
     int user_progress_polls;
-    int timeout_ms;  ///< of an operation; -1: none
+    int timeout_ms;  ///< timeout of an operation; -1: none
     std::uint32_t flags;
     int reserved[3];
 };
@@ -122,7 +122,7 @@ struct DataDescription {
         struct {
             void* data;
             std::size_t bytes;
-            void* memory;  ///< of a registration; null: none
+            void* memory;  ///< handle of a registration; null: none
         } buffer;
         struct {
             unsigned count;
@@ -137,7 +137,7 @@ struct ReduceSpec {
     int type;            ///< DataType
     std::size_t count;   ///< elements
     int op;              ///< ReduceOp
-    int tag_type;        ///< of the places of minloc and maxloc
+    int tag_type;        ///< type of minloc's and maxloc's places
     int mode;            ///< 0: the library chooses
     int lock_batch;      ///< operations for which the lock of a tree is kept
     std::size_t offset;  ///< reduce-scatter

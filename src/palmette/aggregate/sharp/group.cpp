@@ -18,16 +18,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Of the first sum, for which all members are there.
+/// Limit of the first sum, for which all members are there.
 constexpr milliseconds longest_trial{10000};
-/// For operations of others that may complete yet, when one has failed.
+/// Limit of waiting for other operations that may still complete when one has failed.
 constexpr milliseconds longest_drain{250};
 constexpr int most_trials = 5;
 /// The usual length from which SHARP streams, and takes the lock (SHARP_COLL_SAT_THRESHOLD).
 constexpr std::size_t trial_bytes = 16384;
 /// Polls between looks whether another member has aborted, which cost a call of the MPI.
 constexpr unsigned polls_between_looks = 32;
-/// After so many in vain a waiting rank sleeps between them.
+/// Polls in vain after which a waiting rank sleeps between them.
 constexpr unsigned most_spins = 2000;
 
 /// Some member's switches may still write into memory of this process.
@@ -82,7 +82,7 @@ void Group::forget_registrations() noexcept {
 
 Problem Group::refused(const char* function, int code) {
     // Where another member has aborted, the library's calls out of band have failed, and it may say so in its own way.
-    const OutOfBand::Aborted by = out_of_band_.aborted();
+    const OutOfBand::AbortNotice by = out_of_band_.aborted();
     if (by.member >= 0 && (code == error_out_of_band || code == error_general))
         return {Reason::member_lost, base::cat("leader ", by.member, " has failed: ", name_of(by.reason))};
     out_of_band_.abort(reason_of(code));
@@ -293,7 +293,7 @@ void Group::progress() noexcept {
         polls_ = 0;
         issue();
     } else if (++polls_ % polls_between_looks == 0) {
-        const OutOfBand::Aborted by = out_of_band_.aborted();
+        const OutOfBand::AbortNotice by = out_of_band_.aborted();
         if (by.member < 0) return;
         reason_ = Reason::member_lost;
         detail_.set("leader %d has failed: %s", by.member, name_of(by.reason).data());

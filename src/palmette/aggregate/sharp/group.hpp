@@ -48,7 +48,7 @@ class Group final : public Service, private Registrar {
     void close() noexcept;
 
     const Combines& combines() const { return combines_; }
-    /// Of the program's own memory; the pool is registered once.
+    /// Registrations of the program's own memory; the pool is registered once.
     RegistrationCache::Counts registrations() const;
 
     void progress() noexcept override;
@@ -103,7 +103,7 @@ class Group final : public Service, private Registrar {
     Combines combines_;
     std::unique_ptr<Pool> pool_;
     std::unique_ptr<RegistrationCache> cache_;
-    int registration_error_ = 0;  ///< of the last one that was refused
+    int registration_error_ = 0;  ///< error of the last registration that was refused
     bool proven_ = false, left_ = false;
     Reason reason_ = Reason::none;
     Detail detail_;

@@ -23,7 +23,7 @@ constexpr const char* symbol_version = "SHARP_COLL_5";
 /// Libraries with these have the structures of api.hpp; those of 2.x lack at least one.
 constexpr std::array guards{"sharp_coll_do_allgather_nb", "sharp_coll_caps_query"};
 
-/// By the library's own version of the symbol, where it has versions.
+/// Looks a symbol up, by the library's own version where it has versions.
 void* symbol(void* handle, const char* name) {
     if (void* versioned = dlvsym(handle, name, symbol_version)) return versioned;
     return dlsym(handle, name);
@@ -99,7 +99,7 @@ std::unique_ptr<Library> load(void* handle, std::string& missing) {
     return out;
 }
 
-Found look_for(const std::string& wanted) {
+LibraryLookup look_for(const std::string& wanted) {
     std::string why;
     void* handle = open_any(wanted, why);
     if (!handle) return {nullptr, Reason::no_library, why};
@@ -121,9 +121,9 @@ Found look_for(const std::string& wanted) {
 
 }  // namespace
 
-const Found& find_library(const std::string& wanted) {
+const LibraryLookup& find_library(const std::string& wanted) {
     static std::mutex mutex;
-    static auto* const all = new std::map<std::string, Found>;
+    static auto* const all = new std::map<std::string, LibraryLookup>;
     const std::lock_guard lock(mutex);
     const auto known = all->find(wanted);
     return known != all->end() ? known->second : all->emplace(wanted, look_for(wanted)).first->second;

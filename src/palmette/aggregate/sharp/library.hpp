@@ -11,7 +11,7 @@
 
 namespace palmette::aggregate::sharp {
 
-/// Its functions under their own names, without sharp_coll_.
+/// Functions of libsharp_coll under their own names, without sharp_coll_.
 struct Library {
     int (*init)(InitSpec*, Context**) = nullptr;
     int (*finalize)(Context*) = nullptr;
@@ -21,7 +21,7 @@ struct Library {
     int (*comm_destroy)(Comm*) = nullptr;
     int (*do_allreduce_nb)(Comm*, ReduceSpec*, void**) = nullptr;
     int (*req_test)(void*) = nullptr;  ///< nonzero: complete
-    int (*req_wait)(void*) = nullptr;  ///< its error; the handle is gone
+    int (*req_wait)(void*) = nullptr;  ///< returns the request's error; the handle is gone
     int (*reg_mr)(Context*, void*, std::size_t, void**) = nullptr;
     int (*dereg_mr)(Context*, void*) = nullptr;
     const char* (*strerror)(int) = nullptr;
@@ -36,7 +36,7 @@ struct Library {
 Reason reason_of(int code) noexcept;
 
 /// What was found, or why nothing can be used.
-struct Found {
+struct LibraryLookup {
     const Library* library = nullptr;  ///< never unloaded
     Reason reason = Reason::none;      ///< no_library: there is none; other_library: it isn't one to be used
     std::string detail;
@@ -45,6 +45,6 @@ struct Found {
 /// Looks for it, once for each `wanted` of a process: "auto" searches, anything else is its path. First what the
 /// process has loaded already, then libsharp_coll.so.5 and libsharp_coll.so where the loader finds them, in
 /// $HPCX_SHARP_DIR/lib and in /opt/mellanox/sharp/lib.
-const Found& find_library(const std::string& wanted);
+const LibraryLookup& find_library(const std::string& wanted);
 
 }  // namespace palmette::aggregate::sharp

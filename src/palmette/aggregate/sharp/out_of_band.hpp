@@ -20,11 +20,11 @@ class OutOfBand {
 
     /// Tells all other members that this one goes no further, and why. Waits for nobody.
     virtual void abort(Reason reason) noexcept = 0;
-    struct Aborted {
+    struct AbortNotice {
         int member = -1;  ///< -1: nobody has
         Reason reason = Reason::none;
     };
-    virtual Aborted aborted() noexcept = 0;
+    virtual AbortNotice aborted() noexcept = 0;
     /// Collective, also after abort: receives what is still under way, and forgets who has aborted. False where
     /// messages fail.
     virtual bool settle() noexcept = 0;

@@ -23,9 +23,9 @@ class Pool {
     std::size_t slot_bytes() const { return slot_bytes_; }
     char* input(std::size_t slot) const { return data_.get() + 2 * slot * slot_bytes_; }
     char* output(std::size_t slot) const { return input(slot) + slot_bytes_; }
-    /// Of all slots.
+    /// Registration handle that covers the whole pool.
     std::uintptr_t handle() const { return handle_; }
-    /// Before the registrar goes; the buffers stay.
+    /// Ends the registration, before the registrar goes; the buffers stay.
     void release() noexcept;
 
   private:

@@ -49,7 +49,7 @@ constexpr std::int32_t default_window = 2;
 /// Segments that a member has outstanding while hosts reduce the rest: more would queue ahead of their messages.
 constexpr std::size_t outstanding_beside_hosts = 4;
 
-/// Up to so many bytes a vector isn't cut, and members keep its result for each other (aggregate/kept/peers.hpp).
+/// Size in bytes up to which a vector isn't cut, and members keep its result for each other (aggregate/kept/peers.hpp).
 constexpr std::int64_t most_short = 4096;
 
 bool goes_whole(const Request& request, const Spec& spec) {
@@ -169,7 +169,7 @@ class Cut {
         return slices_ * std::max<std::int64_t>(ring_tags(), between);
     }
     std::int32_t ring_tags() const { return 2 * groups().largest(); }
-    /// Of messages with an aggregator: the tag modulo channels() is the run.
+    /// Tag of a message with an aggregator: modulo channels() it is the run.
     std::int32_t tag_of(std::size_t stripe, std::size_t run, Slice slice) const {
         return static_cast<std::int32_t>((stripe * slices_ + slice.index) * runs_.size() + run);
     }
@@ -299,7 +299,7 @@ class Member {
         std::vector<std::int32_t> children;
         for (std::int32_t d = 1; v % (2 * d) == 0 && v + d < size_; d *= 2) children.push_back(v + d);
         builder_.stage("reduce in groups");
-        Held held{Buffer::send, {}};
+        HeldBlocks held{Buffer::send, {}};
         for (std::size_t i = 0; i < children.size(); ++i) {
             const Buffer layer = plan::scratch_layer(i);
             scratch_.need(layer, blocks);
@@ -322,7 +322,7 @@ class Member {
     }
 
     /// Combines the own parts with those of the other groups. Returns the steps after which they are complete.
-    std::vector<StepId> between_groups(const Held& own, Slice slice) {
+    std::vector<StepId> between_groups(const HeldBlocks& own, Slice slice) {
         builder_.stage(by_hosts_ ? "between groups" : "aggregators");
         std::vector<StepId> out;
         for (std::size_t stripe = 0; stripe < cut_.aggregators().size(); ++stripe)
@@ -336,7 +336,7 @@ class Member {
         return out;
     }
 
-    StepId through_aggregator(const Held& own, std::size_t stripe, std::size_t run, std::int32_t tag,
+    StepId through_aggregator(const HeldBlocks& own, std::size_t stripe, std::size_t run, std::int32_t tag,
                               const Blocks& blocks, Slice slice) {
         const Rank service{job_.size() + cut_.aggregators()[stripe]};
         std::vector<StepId> waits = own.ready;
@@ -350,7 +350,7 @@ class Member {
         return results.back();
     }
 
-    StepId along_groups(const Held& own, std::size_t run, std::int32_t tag, const Blocks& blocks, Slice slice) {
+    StepId along_groups(const HeldBlocks& own, std::size_t run, std::int32_t tag, const Blocks& blocks, Slice slice) {
         const std::int32_t groups = cut_.groups().count();
         const auto owner = [&](std::int32_t group) {
             const std::int64_t member = cut_.owner_of(run, cut_.groups().size_of(group));

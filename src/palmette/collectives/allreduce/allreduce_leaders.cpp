@@ -69,10 +69,10 @@ class LeadersMaker {
     }
 
     /// Steps for one chunk of the group: reduce inside, exchange between leaders, broadcast.
-    struct Handled {
+    struct LeaderChunk {
         std::int32_t chunk;
         VectorTree tree;
-        Held held;
+        HeldBlocks held;
     };
 
     /// Every rank begins after the chunks that it leads, which avoids contention at the first leader.
@@ -88,7 +88,7 @@ class LeadersMaker {
 
     void make_slice(Slice slice) {
         if (shared_) expose_input(slice);
-        std::vector<Handled> handled;
+        std::vector<LeaderChunk> handled;
         for (const std::int32_t chunk : chunks_in_turn()) {
             ChunkTree::Neighbours near = groups_.tree(g_, chunk, shared_).of(self_);
             if (shared_)
@@ -96,17 +96,17 @@ class LeadersMaker {
                               [&](Position p) { return p.value >= cell_.first && p.value < cell_.end(); });
             VectorTree tree(job_, self_, builder_, scratch_, {near.parent, near.children}, blocks_of({chunk, 1}),
                             slice);
-            const Held own = shared_ ? pull_chunk(chunk, slice) : Held{Buffer::send, {}};
+            const HeldBlocks own = shared_ ? pull_chunk(chunk, slice) : HeldBlocks{Buffer::send, {}};
             builder_.stage("reduce inside");
-            const Held held = tree.up(own, Buffer::recv, tag(chunk, 0, slice));
+            const HeldBlocks held = tree.up(own, Buffer::recv, tag(chunk, 0, slice));
             handled.push_back({chunk, std::move(tree), held});
         }
         builder_.stage("between leaders");
-        for (Handled& one : handled)
+        for (LeaderChunk& one : handled)
             if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
         builder_.stage("distribute");
         std::vector<StepId> complete;
-        for (Handled& one : handled)
+        for (LeaderChunk& one : handled)
             add_steps(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
         if (shared_) share_results(complete, slice);
     }
@@ -115,7 +115,7 @@ class LeadersMaker {
         return (2 * chunk + phase) * slices_ + slice.index;
     }
 
-    std::vector<StepId> exchange(std::int32_t chunk, const Held& held, std::size_t first_layer, Slice slice) {
+    std::vector<StepId> exchange(std::int32_t chunk, const HeldBlocks& held, std::size_t first_layer, Slice slice) {
         const std::int32_t n = groups_.count();
         const ReduceContext context{
             .builder = builder_,
@@ -157,9 +157,9 @@ class LeadersMaker {
     }
 
     /// Pulls and combines the chunk of every member of the cell with the own one, neighbours first.
-    Held pull_chunk(std::int32_t chunk, Slice slice) {
+    HeldBlocks pull_chunk(std::int32_t chunk, Slice slice) {
         builder_.stage("reduce inside");
-        Held held{Buffer::send, {}};
+        HeldBlocks held{Buffer::send, {}};
         const auto join = [&](std::int64_t peer) {
             const auto [below, above] = foreign(groups_.chunks_led(peer - cell_.first, cell_.count));
             const bool is_below = chunk < below.end();

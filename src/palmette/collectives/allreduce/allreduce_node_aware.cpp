@@ -58,7 +58,7 @@ struct Form {
         return static_cast<std::size_t>(most) + 1;
     }
     std::size_t layers_inside(std::int32_t n) const { return recursive_multiplying_layers(n, inside.radix); }
-    /// For a node of n ranks.
+    /// Number of layers on a node of n ranks.
     std::size_t layers(std::int32_t n) const {
         return layers_between() + layers_inside(n) + rounds.factors.size() * layers_inside(lanes) + 1;
     }
@@ -116,7 +116,7 @@ class NodeAwareMaker {
     }
 
     /// Allreduce among the first n ranks of the node. Uses the tags of one exchange inside.
-    Held combine_inside(const Held& held, std::int32_t n, std::size_t first_layer) {
+    HeldBlocks combine_inside(const HeldBlocks& held, std::int32_t n, std::size_t first_layer) {
         const ReduceContext context{
             .builder = builder_,
             .scratch = scratch_,
@@ -159,7 +159,7 @@ class NodeAwareMaker {
                 readers_.push_back(builder_.send(rank_of(peers[static_cast<std::size_t>(to)], digit % lanes), between,
                                                  Buffer::recv, Blocks(0, 1), held_.ready, slice_));
         }
-        Held sum = add_up(peers, digit, lanes, between);
+        HeldBlocks sum = add_up(peers, digit, lanes, between);
         add_steps(sum.ready, free_to_write());
         builder_.stage("combine inside");
         held_ = combine_inside(sum, lanes,
@@ -172,7 +172,8 @@ class NodeAwareMaker {
     }
 
     /// Sum over the nodes of the own lane, in ascending order.
-    Held add_up(const std::vector<std::int32_t>& peers, std::int32_t digit, std::int32_t lanes, std::int32_t tag) {
+    HeldBlocks add_up(const std::vector<std::int32_t>& peers, std::int32_t digit, std::int32_t lanes,
+                      std::int32_t tag) {
         const auto n = static_cast<std::int32_t>(peers.size());
         const Blocks all(0, 1);
         const auto layers = static_cast<std::size_t>(form_.arrivals(n));
@@ -184,13 +185,13 @@ class NodeAwareMaker {
             const Buffer buffer = plan::scratch_layer(1 + layer);
             scratch_.need(buffer, all);
             const Rank peer = rank_of(peers[static_cast<std::size_t>(from)], digit % lanes);
-            return Held{buffer, {builder_.recv(peer, tag, buffer, all, free[layer], slice_)}};
+            return HeldBlocks{buffer, {builder_.recv(peer, tag, buffer, all, free[layer], slice_)}};
         };
-        Held sum{};
+        HeldBlocks sum{};
         std::size_t sum_layer = layers;
         for (std::int32_t from = index_, k = 0; from < n; from += lanes, ++k) {
             const std::size_t layer = static_cast<std::size_t>(k) % layers;
-            Held next = from == digit ? held_ : land(from, static_cast<std::size_t>(k));
+            HeldBlocks next = from == digit ? held_ : land(from, static_cast<std::size_t>(k));
             if (k == 0) {
                 sum = std::move(next);
                 sum_layer = from == digit ? layers : layer;
@@ -251,7 +252,7 @@ class NodeAwareMaker {
     Slice slice_;
     std::int32_t tag_ = 0;  ///< the next free one
     std::int32_t round_ = 0;
-    Held held_{};                  ///< the partial sum, the same on all ranks of the node
+    HeldBlocks held_{};                  ///< the partial sum, the same on all ranks of the node
     std::vector<StepId> readers_;  ///< steps that still read it
 };
 

@@ -46,7 +46,7 @@ Program make_reduce_bcast(const Job& job, Rank rank, const Request& request, con
     for (std::uint16_t i = 0; i < of; ++i) {
         VectorTree tree(job, self, builder, scratch, place, {0, 1}, {i, of});
         builder.stage("reduce");
-        const Held whole = tree.up({Buffer::send, {}}, Buffer::recv, i);
+        const HeldBlocks whole = tree.up({Buffer::send, {}}, Buffer::recv, i);
         builder.stage("broadcast");
         if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, tree.blocks(), {}, {i, of});
         tree.down(whole, Buffer::recv, i);

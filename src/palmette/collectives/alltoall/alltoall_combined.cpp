@@ -35,9 +35,9 @@ bool holds(const Interval& interval, std::int64_t position) {
 }
 
 /// One rank's part.
-class Combined {
+class CombinedAlltoall {
   public:
-    Combined(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels)
+    CombinedAlltoall(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels)
         : job_(job),
           parcels_(parcels),
           p_(job.size()),
@@ -79,14 +79,14 @@ class Combined {
 
   private:
     /// A parcel with its turn and round.
-    struct Timed : Parcel {
+    struct TimedParcel : Parcel {
         Turn turn;
         std::int32_t round;
     };
     /// A rank's sends, or its receives, by round at one level.
     class Rounds {
       public:
-        /// In the order of rounds.
+        /// Adds a step; rounds must come in order.
         void add(std::int32_t round, StepId step) { steps_.push_back({round, step}); }
         /// The steps of the last nonempty round up to this one.
         std::vector<StepId> last_until(std::int32_t round) const {
@@ -127,8 +127,8 @@ class Combined {
     }
 
     /// Sorted by turn. All ranks compute the same turns and rounds.
-    std::vector<Timed> timed(const std::vector<Parcel>& parcels) const {
-        std::vector<Timed> out;
+    std::vector<TimedParcel> timed(const std::vector<Parcel>& parcels) const {
+        std::vector<TimedParcel> out;
         out.reserve(parcels.size());
         for (const Parcel& parcel : parcels) {
             Turn turn = order_.turn(parcel.from, parcel.to);
@@ -138,17 +138,17 @@ class Combined {
             const std::uint64_t round = (std::uint64_t{turn.when} * static_cast<std::uint64_t>(rounds_)) >> 32;
             out.push_back({parcel, turn, static_cast<std::int32_t>(round)});
         }
-        std::sort(out.begin(), out.end(), [](const Timed& a, const Timed& b) { return a.turn < b.turn; });
+        std::sort(out.begin(), out.end(), [](const TimedParcel& a, const TimedParcel& b) { return a.turn < b.turn; });
         return out;
     }
     template <class Visit>
-    static void for_each_in(std::int32_t round, const std::vector<Timed>& parcels, const Visit& visit) {
-        for (const Timed& parcel : parcels)
+    static void for_each_in(std::int32_t round, const std::vector<TimedParcel>& parcels, const Visit& visit) {
+        for (const TimedParcel& parcel : parcels)
             if (parcel.round == round) visit(parcel);
     }
-    static std::size_t level(const Timed& parcel) { return static_cast<std::size_t>(parcel.turn.level); }
-    const std::vector<Timed>& outgoing(std::int64_t member) const { return outgoing_[member - group_.first]; }
-    const std::vector<Timed>& incoming(std::int64_t member) const { return incoming_[member - group_.first]; }
+    static std::size_t level(const TimedParcel& parcel) { return static_cast<std::size_t>(parcel.turn.level); }
+    const std::vector<TimedParcel>& outgoing(std::int64_t member) const { return outgoing_[member - group_.first]; }
+    const std::vector<TimedParcel>& incoming(std::int64_t member) const { return incoming_[member - group_.first]; }
 
     Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
     bool is_near(std::int64_t position) const { return holds(near_, position); }
@@ -363,9 +363,9 @@ class Combined {
         // Per level, so that slow messages to another leaf never delay those inside, or vice versa.
         std::vector<Rounds> sent(job_.levels().size() + 1);
         std::vector<Rounds> taken(job_.levels().size() + 1);
-        const std::vector<Timed>& arrivals = incoming(me_);
+        const std::vector<TimedParcel>& arrivals = incoming(me_);
         auto next = arrivals.begin();
-        for (const Timed& parcel : outgoing(me_)) {
+        for (const TimedParcel& parcel : outgoing(me_)) {
             const std::int32_t now = parcel.round;
             for (; next != arrivals.end() && next->round < now; ++next)
                 taken[level(*next)].add(next->round, arrived_.at(next->sources.first));
@@ -409,7 +409,7 @@ class Combined {
     bool uneven_;  ///< block lengths vary
     Interval group_, near_;
     TurnOrder order_;
-    std::vector<std::vector<Timed>> outgoing_, incoming_;  ///< by member of the group
+    std::vector<std::vector<TimedParcel>> outgoing_, incoming_;  ///< by member of the group
     Blocks scratch_;
     plan::ProgramBuilder builder_;
     Slice slice_;
@@ -428,7 +428,7 @@ void check_combined(const Spec& spec) {
 }
 
 Program combined_alltoall(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels) {
-    return Combined(job, rank, request, spec, parcels).make();
+    return CombinedAlltoall(job, rank, request, spec, parcels).make();
 }
 
 const topology::Partition& combined_groups(const Job& job, const Spec& spec) {

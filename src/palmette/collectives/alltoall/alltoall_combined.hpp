@@ -24,7 +24,7 @@ void check_combined(const Spec& spec);
 /// The groups of key level=LEVEL; nodes without it and where the job has no such level.
 const topology::Partition& combined_groups(const Job& job, const Spec& spec);
 
-/// For Algorithm::tags: the exchange, and two phases inside per round; exposes have a tag space of their own.
+/// Tags for Algorithm::tags: the exchange, and two phases inside per round; exposes have a tag space of their own.
 std::int64_t combined_tags(const Job& job, const Request& request, const Spec& spec);
 
 }  // namespace palmette::collectives

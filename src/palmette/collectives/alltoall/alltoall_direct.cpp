@@ -29,9 +29,9 @@ constexpr std::int32_t default_window = 5;
 std::vector<std::string_view> window_words() { return {"apart", "together"}; }
 
 /// The steps of one rank, each of which sends or receives one block.
-class Direct {
+class DirectAlltoall {
   public:
-    Direct(const Job& job, Rank rank)
+    DirectAlltoall(const Job& job, Rank rank)
         : job_(job), p_(job.size()), me_(job.position_of(rank).value), builder_(rank, plan::BlockOrder::topology) {}
 
     Program linear(const TurnOrder& order) {
@@ -131,14 +131,14 @@ std::optional<std::string> refuse_pairwise(const Job& job, const Request&, const
 }
 
 Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec) {
-    return Direct(job, rank).linear(order_of(job, spec));
+    return DirectAlltoall(job, rank).linear(order_of(job, spec));
 }
 
 Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spec) {
     const auto window = static_cast<std::size_t>(spec.integer("window", default_window));
     const TurnOrder order = order_of(job, spec);
-    return spec.word("levels", window_words()) == "apart" ? Direct(job, rank).pairwise(order, window)
-                                                          : Direct(job, rank).in_step(order, window);
+    return spec.word("levels", window_words()) == "apart" ? DirectAlltoall(job, rank).pairwise(order, window)
+                                                          : DirectAlltoall(job, rank).in_step(order, window);
 }
 
 std::optional<double> formula_direct(const FormulaInput& input) { return input.tiers.all_to_all(input.bytes); }

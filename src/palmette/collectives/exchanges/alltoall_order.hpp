@@ -15,7 +15,7 @@ struct Turn {
     std::int32_t source = 0;  ///< position
     std::int32_t target = 0;  ///< position
     std::int32_t level = 0;   ///< the outermost level of the job that separates them; the number of levels: none
-    /// The same total order on all ranks: steps that wait only for earlier turns can't deadlock.
+    /// A total order, equal on all ranks: steps that wait only for earlier turns can't deadlock.
     friend auto operator<=>(const Turn&, const Turn&) = default;
 };
 

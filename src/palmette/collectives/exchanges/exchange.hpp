@@ -25,7 +25,7 @@ struct Range {
 struct Exchange {
     bool send = false;
     std::int32_t peer = 0;
-    Range range;  ///< whose contributions it carries
+    Range range;  ///< members whose contributions the message carries
     std::int32_t tag = 0;
 };
 
@@ -113,7 +113,7 @@ plan::Blocks blocks_of_range(Range range, std::int32_t n, const BlocksOf& blocks
 class Exchanger {
   public:
     struct Arrival {
-        plan::StepId step;  ///< of the first slice; the others follow
+        plan::StepId step;  ///< receives the first slice; steps of the others follow
         plan::Blocks blocks;
     };
     /// `rank_of(i)`: the rank of participant i; `blocks_of(range)`: what these participants contribute, empty allowed,

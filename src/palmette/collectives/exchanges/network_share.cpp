@@ -9,9 +9,9 @@ namespace {
 using topology::Job;
 using topology::JobLevel;
 
-/// Of an aggregator's link that is too slow for the whole vector: it stands idle until the first contributions of all
-/// groups are complete, and again when the last ones are. At 50 Mbit/s, with 8 members and 256 KB to 1 MB, this share
-/// of it was best (docs/results/2026-11-28-in-network.md).
+/// Share of its bandwidth that an aggregator's link reaches where it is too slow for the whole vector: it stands idle
+/// until the first contributions of all groups are complete, and again when the last ones are. At 50 Mbit/s, with 8
+/// members and 256 KB to 1 MB, 0.75 was best (docs/results/2026-11-28-in-network.md).
 constexpr double fan_in_efficiency = 0.75;
 
 /// Time of an edge or link for a whole vector of one byte: all through the network, and all by the hosts.

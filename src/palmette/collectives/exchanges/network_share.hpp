@@ -10,8 +10,7 @@
 namespace palmette::collectives {
 
 /// The aggregators above all groups of the job, by index: those that can take contributions of all of them. Switches
-/// that reduce come before daemons. Where the
-/// link of one is no limit, that one alone.
+/// that reduce come before daemons. Where the link of one is no limit, that one alone.
 std::vector<std::int32_t> top_aggregators(const topology::Job& job);
 
 /// Capacities of the links of these aggregators (of top_aggregators) together; 0: no limit.
@@ -27,7 +26,7 @@ std::size_t network_level(const topology::Job& job, const Spec& spec);
 /// Whether a plan of this collective has messages with aggregators.
 bool uses_aggregators(plan::Collective collective, const Spec& spec);
 
-/// The same plan where hosts do what aggregators would do, with the same brackets.
+/// The plan in which hosts do what aggregators would do, with the same brackets.
 Spec network_by_hosts(Spec spec);
 
 /// The share of an allreduce's vector, 0 to 1, to send through `aggregators` (of top_aggregators) so that the slowest
@@ -46,7 +45,7 @@ std::int64_t in_network_first_segments(const topology::Job& job, const Request& 
 /// members keep the result for each other.
 bool in_network_keeps(const Request& request, const Spec& spec);
 
-/// Then: the rank of a group that has that exchange.
+/// The rank of a group that exchanges with the aggregators, where in_network_keeps().
 topology::Rank in_network_owner(const topology::Job& job, std::size_t level, std::int32_t group);
 
 /// Numbers of blocks, at least 1 each, so that numbers[i] * units[i] of the sum is about shares[i].

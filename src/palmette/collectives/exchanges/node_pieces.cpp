@@ -156,7 +156,7 @@ std::vector<StepId> PieceExchange::reduce_inside(const std::vector<StepId>& read
 
 void PieceExchange::reduce_between() {
     if (!has_part()) return;
-    const Held sum = add_up();
+    const HeldBlocks sum = add_up();
     where_.builder.stage("complete inside");
     if (where_.trees && !where_.ordered)
         complete_by_tree(sum, where_.pieces.part_of(where_.node, where_.node), true);
@@ -166,7 +166,7 @@ void PieceExchange::reduce_between() {
 
 void PieceExchange::reduce_between_to(std::int32_t root_node) {
     if (!has_part()) return;
-    const Held sum = add_up();
+    const HeldBlocks sum = add_up();
     where_.builder.stage("complete inside");
     if (where_.ordered)
         complete_by_exchange(sum);
@@ -174,7 +174,7 @@ void PieceExchange::reduce_between_to(std::int32_t root_node) {
         complete_by_tree(sum, where_.pieces.part_of(where_.node, root_node), false);
 }
 
-Held PieceExchange::add_up() {
+HeldBlocks PieceExchange::add_up() {
     const auto node = where_.node;
     const auto own = own_pieces();
     const auto count = static_cast<std::int32_t>(own.count);
@@ -193,11 +193,11 @@ Held PieceExchange::add_up() {
     // Sum over the nodes of the own part, in ascending order.
     const Buffer target = plan::scratch_layer(sum_layer);
     std::vector<std::vector<StepId>> used(most_landings);
-    Held total{};
+    HeldBlocks total{};
     for (std::int32_t i = 0; i < count; ++i) {
         const auto other = static_cast<std::int32_t>(own.first) + i;
         const std::size_t place = static_cast<std::size_t>(i) % most_landings;
-        Held next = sum_;
+        HeldBlocks next = sum_;
         if (other != node) {
             const Buffer landing = plan::scratch_layer(layers_inside + place);
             where_.scratch.need(landing, piece);
@@ -220,7 +220,7 @@ Held PieceExchange::add_up() {
     return total;
 }
 
-void PieceExchange::complete_by_exchange(const Held& sum) {
+void PieceExchange::complete_by_exchange(const HeldBlocks& sum) {
     const Blocks piece(where_.node, 1);
     ReduceContext context = inside_context(sum.ready);
     context.n = parts_;
@@ -237,7 +237,7 @@ void PieceExchange::complete_by_exchange(const Held& sum) {
     piece_ = {context.work, complete_pattern.allreduce(context, {})};
 }
 
-void PieceExchange::complete_by_tree(const Held& sum, std::int32_t root, bool for_all) {
+void PieceExchange::complete_by_tree(const HeldBlocks& sum, std::int32_t root, bool for_all) {
     const Blocks piece(where_.node, 1);
     const TreeShape tree{4};
     const std::int32_t self = (part_ - root + parts_) % parts_;

@@ -80,7 +80,7 @@ class NodePieces {
     const Job& job_;
     const topology::Partition& nodes_;
     DealtNodes dealt_;
-    std::int32_t radix_;  ///< of halving inside of nodes; 1: direct
+    std::int32_t radix_;  ///< radix of recursive halving inside of nodes; 1: direct
 };
 
 /// Key window=W: a slice is sent once the W-th before it has arrived. Concurrent slices share the links and would all
@@ -111,7 +111,7 @@ class PieceExchange {
   public:
     struct Where {
         const NodePieces& pieces;
-        std::int32_t node, index;  ///< of this rank
+        std::int32_t node, index;  ///< this rank's node and index in it
         plan::ProgramBuilder& builder;
         ScratchBuffer& scratch;
         plan::Buffer work;  ///< target of partial results
@@ -132,7 +132,7 @@ class PieceExchange {
     std::vector<plan::StepId> reduce_inside(const std::vector<plan::StepId>& ready);
     /// The own node's piece, complete, on all ranks that hold parts.
     void reduce_between();
-    /// The same, only on the rank that serves the root's node.
+    /// Completes the own node's piece only on the rank that serves the root's node.
     void reduce_between_to(std::int32_t root_node);
 
     /// Sends the own piece to all other nodes, and receives theirs of the own part into `work`. Returns the steps after
@@ -152,11 +152,11 @@ class PieceExchange {
     plan::Interval own_pieces() const { return where_.pieces.pieces(where_.node, part_); }
     ReduceContext inside_context(const std::vector<plan::StepId>& ready) const;
     /// Sum of the own node's piece over the nodes of the own part.
-    Held add_up();
+    HeldBlocks add_up();
     /// Combines the sums of all parts, by an all-to-all exchange, or up a tree to the holder of part `root` and, with
     /// `for_all`, down again.
-    void complete_by_exchange(const Held& sum);
-    void complete_by_tree(const Held& sum, std::int32_t root, bool for_all);
+    void complete_by_exchange(const HeldBlocks& sum);
+    void complete_by_tree(const HeldBlocks& sum, std::int32_t root, bool for_all);
     plan::StepId recv_piece(std::int32_t other, plan::StepId sent);
     /// Copies the own node's piece, where it belongs to the own part.
     void copy_own_piece(std::vector<plan::StepId>& complete);
@@ -171,8 +171,8 @@ class PieceExchange {
     std::optional<DirectExchange> direct_;
     std::optional<Halving> halving_;
     std::optional<MultiwayHalving> multiway_;
-    Held sum_{};                                               ///< the node's, of the own part
-    Held piece_{};                                             ///< the own node's, complete
+    HeldBlocks sum_{};                                               ///< the node's, of the own part
+    HeldBlocks piece_{};                                             ///< the own node's, complete
     std::vector<std::pair<std::int32_t, plan::StepId>> sent_;  ///< piece, and the step that sent the node's sum of it
 };
 

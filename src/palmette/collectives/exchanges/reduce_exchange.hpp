@@ -61,7 +61,7 @@ struct ReduceContext {
 };
 
 /// Blocks held at some point: their buffer, and the steps after which they are complete.
-struct Held {
+struct HeldBlocks {
     plan::Buffer buffer;
     std::vector<plan::StepId> ready;
 };
@@ -106,7 +106,7 @@ class Halving {
     explicit Halving(const ReduceContext& context);
     /// Reduce-scatter: each participant of the core ends with one complete part, owner(part) with `part`; others hold
     /// none. Part: as in ReducePattern::parts.
-    Held reduce_parts();
+    HeldBlocks reduce_parts();
     /// Allgather, where each owner has its part in `result` after the steps `ready`, with or without reduce_parts
     /// before; ranges of parts without blocks are not sent. Returns the steps after which all parts are complete.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
@@ -123,8 +123,8 @@ class Halving {
     /// Slots that a participant of the core keeps after `stage` stages: first..first+count-1.
     plan::Interval kept(int stage) const;
     plan::Blocks blocks_of_slots(plan::Interval slots) const;
-    Held fold_in();
-    Held halve(Held held);
+    HeldBlocks fold_in();
+    HeldBlocks halve(HeldBlocks held);
 
     const ReduceContext& context_;
     Fold fold_;
@@ -145,7 +145,7 @@ class MultiwayHalving {
     /// Upper bound of layers of scratch.
     static constexpr std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
     /// Tags are 0 to 2 * (number of factors) - 1.
-    Held reduce_parts();
+    HeldBlocks reduce_parts();
     /// Allgather, where all have their part in `result` after the steps `ready`, with or without reduce_parts before.
     /// Returns the steps after which all parts are complete.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
@@ -181,7 +181,7 @@ class SkipExchange {
     /// Layers of scratch.
     static constexpr std::size_t layers = 2;
     /// Tags are 0 to 2 * (number of steps) - 1. The own part is in `result` after the steps `ready`.
-    Held reduce_parts();
+    HeldBlocks reduce_parts();
     /// Allgather, after reduce_parts. Returns the steps after which all parts are complete.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
 

@@ -26,14 +26,14 @@ Blocks SkipExchange::blocks_of(Range parts) const {
     });
 }
 
-Held SkipExchange::reduce_parts() {
+HeldBlocks SkipExchange::reduce_parts() {
     const SkipStep& first = steps_.back();
     // Whether the first step, which receives the most, has combined the part at a distance.
     const auto combined = [&first](std::int32_t distance) {
         return distance % first.stride == 0 && distance / first.stride < first.count;
     };
     given_.resize(steps_.size());
-    Held held{context_.input, context_.ready};
+    HeldBlocks held{context_.input, context_.ready};
     std::vector<StepId> used[layers];
     for (std::size_t s = steps_.size(); s-- > 0;) {
         const SkipStep& step = steps_[s];

@@ -49,8 +49,8 @@ Blocks Halving::blocks_of_slots(Interval slots) const {
     return out;
 }
 
-Held Halving::fold_in() {
-    Held held{context_.input, context_.ready};
+HeldBlocks Halving::fold_in() {
+    HeldBlocks held{context_.input, context_.ready};
     if (!fold_.takes(context_.me)) return held;
     const Blocks all = blocks_of_slots({0, fold_.core});
     const StepId got = context_.recv(context_.me + 1, 0, context_.layer(0), all, {});
@@ -58,7 +58,7 @@ Held Halving::fold_in() {
     return {context_.work, {context_.reduce(held.buffer, context_.layer(0), context_.work, all, held.ready)}};
 }
 
-Held Halving::halve(Held held) {
+HeldBlocks Halving::halve(HeldBlocks held) {
     std::vector<StepId> used[2];
     if (fold_.takes(context_.me)) used[0] = held.ready;
     for (int stage = 0; stage < stages_; ++stage) {
@@ -81,7 +81,7 @@ Held Halving::halve(Held held) {
     return held;
 }
 
-Held Halving::reduce_parts() {
+HeldBlocks Halving::reduce_parts() {
     if (!fold_.gives(context_.me)) return halve(fold_in());
     given_ = {context_.send(context_.me - 1, 0, context_.input, context_.blocks_of(0, fold_.core), context_.ready)};
     return {context_.input, {}};
@@ -127,7 +127,7 @@ void Halving::reduce_scatter() {
         context_.recv(context_.me - 1, last_tag, context_.result, own, {});
         return;
     }
-    const Held held = halve(fold_in());
+    const HeldBlocks held = halve(fold_in());
     if (fold_.takes(context_.me))
         context_.send(context_.me + 1, last_tag, held.buffer, context_.blocks_of(context_.me + 1, 1), held.ready);
     context_.builder.copy(held.buffer, context_.result, own, held.ready, context_.slice);

@@ -49,8 +49,8 @@ class Landing {
 /// A round of recursive multiplying: every member of a group of `peers` sends what it holds to all others and combines
 /// the arrivals. From left to right on all members, so that all evaluate the same expression; up to the own
 /// contribution the sum stays in the buffer of the first arrival.
-Held exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
-                          std::size_t digit, std::int32_t tag, const Blocks& all, const Held& held) {
+HeldBlocks exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
+                          std::size_t digit, std::int32_t tag, const Blocks& all, const HeldBlocks& held) {
     const std::size_t n = peers.size();
     std::vector<Landing::Arrival> arrivals(n);
     std::size_t posted = 0;
@@ -62,7 +62,7 @@ Held exchange_and_combine(const ReduceContext& context, Landing& landing, const 
     std::vector<StepId> sent;
     for (std::size_t j = 1; j < n; ++j)
         sent.push_back(context.send(peers[(digit + j) % n], tag, held.buffer, all, held.ready));
-    Held sum = digit == 0 ? held : Held{arrivals[0].buffer, {arrivals[0].step}};
+    HeldBlocks sum = digit == 0 ? held : HeldBlocks{arrivals[0].buffer, {arrivals[0].step}};
     for (std::size_t j = 1; j < n; ++j) {
         std::vector<StepId> waits = sum.ready;
         if (j == digit)
@@ -131,7 +131,7 @@ std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int
     const auto widest = static_cast<std::size_t>(*std::max_element(factors.begin(), factors.end()) - 1);
     const bool once = rounds == 1 && fold.extra() == 0;
     Landing landing(context, std::min(once ? widest : std::max<std::size_t>(2 * widest, 2), most_layers));
-    Held held{context.input, context.ready};
+    HeldBlocks held{context.input, context.ready};
     if (fold.takes(context.me)) {
         const auto got = landing.recv(context.me + 1, 0, all);
         std::vector<StepId> waits = held.ready;

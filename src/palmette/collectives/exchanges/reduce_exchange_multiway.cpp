@@ -20,8 +20,8 @@ MultiwayHalving::MultiwayHalving(const ReduceContext& context, std::int32_t radi
     }
 }
 
-Held MultiwayHalving::reduce_parts() {
-    Held held{context_.input, context_.ready};
+HeldBlocks MultiwayHalving::reduce_parts() {
+    HeldBlocks held{context_.input, context_.ready};
     const std::size_t landings = stages_.empty() ? 0 : static_cast<std::size_t>(stages_.front().members) - 1;
     std::vector<std::optional<StepId>> used(2 * landings);
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -29,7 +29,7 @@ Held MultiwayHalving::reduce_parts() {
         const auto tag = static_cast<std::int32_t>(s);
         const Blocks mine = share_of(stage, stage.me);
         auto& sent = given_.emplace_back(stage.members);
-        Held sum = held;
+        HeldBlocks sum = held;
         for (std::int32_t turn = 1; turn < stage.members; ++turn) {
             const std::int32_t to = (stage.me + turn) % stage.members;
             sent[static_cast<std::size_t>(to)] =

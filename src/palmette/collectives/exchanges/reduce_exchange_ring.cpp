@@ -28,7 +28,7 @@ void ReduceRing::reduce_scatter() {
     for (std::size_t i = routes_.size(); i-- > 0;) {
         const PartRoute& route = routes_[i];
         const Blocks blocks = context_.blocks_of(route.part, 1);
-        Held held{context_.input, context_.ready};
+        HeldBlocks held{context_.input, context_.ready};
         for (std::size_t child = 0; child < route.to.size(); ++child) {
             const Hop& hop = route.to[child];
             held.ready.push_back(context_.recv(hop.peer, hop.tag, context_.layer(child), blocks, {}));
@@ -65,9 +65,9 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
     const std::size_t layers = std::min(at_once_ > 0 ? at_once_ : most_layers, others);
     const Blocks own = context_.blocks_of(context_.me, 1);
     const Buffer right_side = context_.layer(layers);
-    Held sum{context_.input, context_.ready};
+    HeldBlocks sum{context_.input, context_.ready};
     const bool owns = !own.intervals().empty();
-    std::optional<Held> right;
+    std::optional<HeldBlocks> right;
     std::vector<std::vector<StepId>> used(layers);
     for (std::size_t k = 1; k <= others; ++k) {
         const auto distance = static_cast<std::int32_t>(k);
@@ -90,10 +90,10 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
 
         if (!owns) continue;
         if (begins) {
-            right = Held{right_side, {got}};
+            right = HeldBlocks{right_side, {got}};
             continue;
         }
-        Held& into = apart ? *right : sum;
+        HeldBlocks& into = apart ? *right : sum;
         into.ready.push_back(got);
         const bool left = apart || from < context_.me;
         const Buffer target = apart ? right_side : context_.result;

@@ -23,8 +23,8 @@ namespace palmette::collectives {
 /// Time: O(nodes * 2^(levels outside of nodes)).
 std::vector<topology::Partition> ring_levels(const topology::Job& job, const Spec& spec);
 
-/// The same for a ring over the groups of a level, nodes or larger ones: of the levels around it, as partitions of its
-/// groups.
+/// Closing levels of a ring over the groups of `level`, nodes or larger ones: the levels around it, as partitions of
+/// its groups.
 std::vector<topology::Partition> ring_levels_round(const topology::Job& job, std::size_t level);
 
 }  // namespace palmette::collectives

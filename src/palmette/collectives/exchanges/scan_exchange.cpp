@@ -16,7 +16,7 @@ std::vector<StepId> join(std::vector<StepId> list, const std::vector<StepId>& mo
     return list;
 }
 
-Held finish(const ReduceContext& context, const ScanPattern::Before& before) {
+HeldBlocks finish(const ReduceContext& context, const ScanPattern::Before& before) {
     const Blocks all = context.blocks_of(0, 1);
     const std::vector<StepId> waits = join(before.readers, context.ready);
     if (!before.prefix)
@@ -34,14 +34,14 @@ ScanPattern::Before chain(const ReduceContext& context) {
         return {std::nullopt, {context.send(1, 0, context.input, all, context.ready)}};
     }
     const StepId got = context.recv(context.me - 1, 0, context.layer(0), all, {});
-    if (last) return {Held{context.layer(0), {got}}, {}};
+    if (last) return {HeldBlocks{context.layer(0), {got}}, {}};
     const StepId both =
         context.reduce(context.layer(0), context.input, context.layer(1), all, join(context.ready, {got}));
     context.send(context.me + 1, 0, context.layer(1), all, {both});
-    return {Held{context.layer(0), {got}}, {both}};
+    return {HeldBlocks{context.layer(0), {got}}, {both}};
 }
 
-Held inclusive_chain(const ReduceContext& context) {
+HeldBlocks inclusive_chain(const ReduceContext& context) {
     if (context.me == 0) return finish(context, chain(context));
     const Blocks all = context.blocks_of(0, 1);
     const StepId got = context.recv(context.me - 1, 0, context.layer(0), all, {});
@@ -55,7 +55,7 @@ Held inclusive_chain(const ReduceContext& context) {
 ScanPattern::Before doubling(const ReduceContext& context) {
     const Blocks all = context.blocks_of(0, 1);
     ScanPattern::Before out;
-    Held window{context.input, context.ready};
+    HeldBlocks window{context.input, context.ready};
     std::vector<StepId> sent;
     std::vector<StepId> used[2];
     std::int32_t stage = 0;
@@ -80,7 +80,7 @@ ScanPattern::Before doubling(const ReduceContext& context) {
             took = {wider};
         }
         if (first) {
-            out.prefix = Held{landing, join(took, {got})};
+            out.prefix = HeldBlocks{landing, join(took, {got})};
             continue;
         }
         const StepId longer =
@@ -91,10 +91,10 @@ ScanPattern::Before doubling(const ReduceContext& context) {
     return out;
 }
 
-Held inclusive_doubling(const ReduceContext& context) {
+HeldBlocks inclusive_doubling(const ReduceContext& context) {
     if (context.me == 0) return finish(context, doubling(context));
     const Blocks all = context.blocks_of(0, 1);
-    Held window{context.input, context.ready};
+    HeldBlocks window{context.input, context.ready};
     std::vector<StepId> sent;
     std::vector<StepId> used[2];
     std::int32_t stage = 0;
@@ -126,7 +126,7 @@ ScanPattern::Before from_all(const ReduceContext& context) {
         const Buffer landing = context.layer(first ? layers : place);
         const StepId got = context.recv(from, 0, landing, all, first ? std::vector<StepId>() : used[place]);
         if (first) {
-            out.prefix = Held{landing, {got}};
+            out.prefix = HeldBlocks{landing, {got}};
             continue;
         }
         const StepId longer =
@@ -158,7 +158,7 @@ ScanPattern::Before ScanPattern::exclusive(const ReduceContext& context) const {
     return {};
 }
 
-Held ScanPattern::inclusive(const ReduceContext& context) const {
+HeldBlocks ScanPattern::inclusive(const ReduceContext& context) const {
     switch (kind) {
         case Kind::linear:
             return inclusive_chain(context);
@@ -175,7 +175,7 @@ std::size_t level_of_groups(const Job& job, const Spec& spec) {
     return wanted ? *wanted : *job.find_level("node");
 }
 
-void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
+void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<HeldBlocks>& before,
                    const std::vector<StepId>& readers, plan::Slice slice) {
     const Blocks all(0, 1);
     if (!before) {

@@ -26,13 +26,13 @@ struct ScanPattern {
 
     /// The exclusive prefix, in scratch.
     struct Before {
-        std::optional<Held> prefix;         ///< nothing for the first participant
+        std::optional<HeldBlocks> prefix;         ///< nothing for the first participant
         std::vector<plan::StepId> readers;  ///< steps that read `input`
     };
     /// Computes the exclusive prefix and sends what others need. The last participant's `input` isn't read.
     Before exclusive(const ReduceContext& context) const;
     /// Computes the inclusive prefix into `result`, which may alias `input`.
-    Held inclusive(const ReduceContext& context) const;
+    HeldBlocks inclusive(const ReduceContext& context) const;
 };
 
 /// The level that key level=LEVEL names: nodes without it, and where the job has no such level.
@@ -40,7 +40,7 @@ std::size_t level_of_groups(const Job& job, const Spec& spec);
 
 /// The end of a scan or exscan: writes the exclusive prefix `before`, for scan combined with the own contribution, to
 /// Buffer::recv. `readers`: steps that read the own contribution.
-void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
+void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<HeldBlocks>& before,
                    const std::vector<plan::StepId>& readers, plan::Slice slice);
 
 }  // namespace palmette::collectives

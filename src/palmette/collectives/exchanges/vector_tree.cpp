@@ -7,7 +7,7 @@ namespace palmette::collectives {
 using plan::Buffer;
 using plan::StepId;
 
-Held VectorTree::up(Held held, Buffer work, std::int32_t tag) {
+HeldBlocks VectorTree::up(HeldBlocks held, Buffer work, std::int32_t tag) {
     const auto right =
         std::find_if(place_.children.begin(), place_.children.end(), [&](Position p) { return p.value > self_.value; });
     std::vector<Position> turn(std::make_reverse_iterator(right), place_.children.rend());
@@ -29,8 +29,8 @@ Held VectorTree::up(Held held, Buffer work, std::int32_t tag) {
     return held;
 }
 
-std::vector<StepId> VectorTree::down(const Held& whole, Buffer result, std::int32_t tag) {
-    Held held = whole;
+std::vector<StepId> VectorTree::down(const HeldBlocks& whole, Buffer result, std::int32_t tag) {
+    HeldBlocks held = whole;
     if (place_.parent)
         held = {result, {builder_.recv(job_.rank_at(*place_.parent), tag, result, blocks_, sent_, slice_)}};
     for (const Position child : place_.children)

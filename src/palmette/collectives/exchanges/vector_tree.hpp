@@ -32,10 +32,10 @@ class VectorTree {
 
     /// Reduces: combines the children's partial results with `held` into `work`, neighbours first, so that the order of
     /// positions is kept; then sends to the parent. Returns the partial result.
-    Held up(Held held, plan::Buffer work, std::int32_t tag);
+    HeldBlocks up(HeldBlocks held, plan::Buffer work, std::int32_t tag);
     /// Broadcasts: receives the result from the parent, unless this is the root, and forwards it. `whole`: the root's.
     /// Returns the steps after which it is complete.
-    std::vector<plan::StepId> down(const Held& whole, plan::Buffer result, std::int32_t tag);
+    std::vector<plan::StepId> down(const HeldBlocks& whole, plan::Buffer result, std::int32_t tag);
     /// After `up`: steps that still read what was sent to the parent.
     const std::vector<plan::StepId>& sent() const { return sent_; }
     const plan::Blocks& blocks() const { return blocks_; }

@@ -40,9 +40,10 @@ std::vector<std::int32_t> distinct(const std::vector<ParallelEdges>& edges, std:
     return out;
 }
 
-class Combined {
+class CombinedNeighbourExchange {
   public:
-    Combined(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks, const NeighbourRoute& route)
+    CombinedNeighbourExchange(const topology::Job& job, Rank rank, const NeighbourBlocks& blocks,
+                              const NeighbourRoute& route)
         : job_(job),
           me_(rank.value),
           position_(job.position_of(rank)),
@@ -134,7 +135,7 @@ class Combined {
         if (edge.target == me_) append(direct_in_[edge.source], edge);
     }
 
-    /// Where blocks lie that have come from another group.
+    /// Buffer of a block that has come from another group.
     Buffer of_arrival(std::int64_t block) const {
         const bool mine =
             blocks_.alltoall ? blocks_.target_of(block) == me_ : copies_.contains(blocks_.source_of(block));
@@ -255,7 +256,7 @@ std::int64_t combined_up_to(const Spec& spec) {
 
 plan::Program neighbour_program(const topology::Job& job, Rank rank, const Neighbourhood& known,
                                 const NeighbourBlocks& blocks, const NeighbourRoute& route) {
-    return Combined(job, rank, blocks, route).make(known);
+    return CombinedNeighbourExchange(job, rank, blocks, route).make(known);
 }
 
 }  // namespace palmette::collectives

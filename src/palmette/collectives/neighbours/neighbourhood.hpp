@@ -16,8 +16,8 @@ using base::Rank;
 /// block moves.
 struct Neighbours {
     std::vector<std::int32_t> sources, targets;
-    /// Of several edges from one source, which one block j comes by: 0 is the first in the source's list. Empty: they
-    /// are in the same order here.
+    /// For several edges from one source, the edge by which block j comes: 0 is the first in the source's list. Empty:
+    /// their order is equal on both sides.
     std::vector<std::int32_t> edge_of_source;
 };
 
@@ -75,7 +75,7 @@ struct NeighbourBlocks {
     /// What lies where in a rank's buffers: by target, and by source; block -1: nothing. An allgather sends one block.
     std::vector<Place> sent(Rank rank, const Neighbours& own) const;
     std::vector<Place> received(Rank rank, const Neighbours& own) const;
-    /// Of the caller's, on the rank that gets most copies of a block.
+    /// Number of the caller's buffers on the rank that gets most copies of a block.
     std::size_t buffers() const { return alltoall ? 2 : 1 + static_cast<std::size_t>(parallel); }
 };
 

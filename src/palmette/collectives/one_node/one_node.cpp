@@ -26,7 +26,7 @@ constexpr std::int32_t result = 2;  ///< a combined chunk
 /// One tag per rank.
 constexpr std::int32_t most_for_unknown_sizes = 32;
 
-/// Above so many ranks polling all flags of a flat barrier costs more than dissemination rounds.
+/// Number of ranks above which polling all flags of a flat barrier costs more than dissemination rounds.
 constexpr std::int32_t most_for_flat_barrier = 8;
 
 class Node {

@@ -127,7 +127,7 @@ class Halving {
         for (std::int32_t distance = pairs_.groups() / 2; distance > 0; distance /= 2) {
             const std::int32_t partner = group_ ^ distance;
             const auto tag = static_cast<std::int32_t>(64 + given_.size());
-            const Given back = given_.back();
+            const Handover back = given_.back();
             given_.pop_back();
             if ((group_ & distance) != (root & distance)) {
                 builder_.send(at(actor(partner)), tag, own_, blocks(mine_), have);
@@ -149,7 +149,7 @@ class Halving {
             builder_.reserve_scratch(kept, plan::scratch_layer(static_cast<std::size_t>(tag)));
     }
 
-    struct Given {
+    struct Handover {
         Interval interval;
         StepId sent;
     };
@@ -163,7 +163,7 @@ class Halving {
     Buffer own_ = Buffer::send;  ///< the left-hand data to combine: the input, then the partial result
     std::vector<StepId> combined_;
     std::vector<StepId> landed_[2];  ///< the steps that read the landings last
-    std::vector<Given> given_;
+    std::vector<Handover> given_;
     Interval mine_;
 };
 

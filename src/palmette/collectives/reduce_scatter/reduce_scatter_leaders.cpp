@@ -123,7 +123,7 @@ class Maker {
         const bool leads = served.first == self_.value;
         builder_.stage("reduce inside");
         const Blocks blocks = lanes_.blocks(lane);
-        Held held{Buffer::send, {}};
+        HeldBlocks held{Buffer::send, {}};
         std::size_t layers = 0;
         if (shared_) {
             if (leads) held = pull(blocks);
@@ -140,8 +140,8 @@ class Maker {
         hand_out(lane, served, held);
     }
 
-    Held pull(const Blocks& blocks) {
-        Held held{Buffer::send, {}};
+    HeldBlocks pull(const Blocks& blocks) {
+        HeldBlocks held{Buffer::send, {}};
         const Interval group = lanes_.group(g_);
         const Buffer work = plan::scratch_layer(0);
         if (group.count > 1) scratch_.need(work, blocks);
@@ -156,7 +156,7 @@ class Maker {
         return held;
     }
 
-    Held exchange(std::int32_t lane, const Held& held, std::size_t first_layer) {
+    HeldBlocks exchange(std::int32_t lane, const HeldBlocks& held, std::size_t first_layer) {
         const Interval served = lanes_.served(g_, lane);
         if (lanes_.groups().count() == 1) return held;
         const Buffer result = served.count == 1 ? Buffer::recv : plan::scratch_layer(first_layer);
@@ -189,7 +189,7 @@ class Maker {
     }
 
     /// The leader has its served blocks in `held`.
-    void hand_out(std::int32_t lane, Interval served, const Held& held) {
+    void hand_out(std::int32_t lane, Interval served, const HeldBlocks& held) {
         const std::int32_t tag = lane * tags_a_lane_ + down_tag;
         const Interval others{served.first + 1, served.count - 1};
         if (served.first == self_.value) {

@@ -99,7 +99,7 @@ class GroupedMaker {
             layers_ = 0;
             readers_.clear();
             builder_.stage("inside groups");
-            std::optional<Held> before = prefix_inside();
+            std::optional<HeldBlocks> before = prefix_inside();
             std::int32_t tag = first_tag_ + ScanPattern::tags;
             for (std::size_t level = innermost_ + 1; level-- > 0;) {
                 before = add_siblings(level, tag, before);
@@ -124,14 +124,14 @@ class GroupedMaker {
         scratch_.need(layer, all_);
         return layer;
     }
-    StepId send(std::int32_t to, std::int32_t tag, const Held& held) {
+    StepId send(std::int32_t to, std::int32_t tag, const HeldBlocks& held) {
         const StepId step = builder_.send(Rank{to}, tag, held.buffer, all_, held.ready, slice_);
         if (held.buffer == Buffer::send) readers_.push_back(step);
         return step;
     }
 
     /// Exclusive prefix of this rank in its smallest group.
-    std::optional<Held> prefix_inside() {
+    std::optional<HeldBlocks> prefix_inside() {
         const Ranks& own = siblings_[innermost_].own;
         const ReduceContext context{
             .builder = builder_,
@@ -156,12 +156,13 @@ class GroupedMaker {
     }
 
     /// `before`: exclusive prefix of this rank in its group at this level. Returns that in the group's parent.
-    std::optional<Held> add_siblings(std::size_t level, std::int32_t tag, const std::optional<Held>& before) {
+    std::optional<HeldBlocks> add_siblings(std::size_t level, std::int32_t tag,
+                                           const std::optional<HeldBlocks>& before) {
         const auto& [own, others] = siblings_[level];
         if (others.empty()) return before;
-        std::vector<Held> parts;
+        std::vector<HeldBlocks> parts;
         builder_.stage("between groups");
-        std::optional<Held> until;  // the own contribution included
+        std::optional<HeldBlocks> until;  // the own contribution included
         for (const auto& [group, theirs] : others) {
             if (const std::int32_t next = next_after(theirs, self_); next < next_after(own, self_)) {
                 if (!until) until = with_own(before);
@@ -172,7 +173,7 @@ class GroupedMaker {
         return add_up(before, parts);
     }
 
-    Held with_own(const std::optional<Held>& before) {
+    HeldBlocks with_own(const std::optional<HeldBlocks>& before) {
         if (!before) return {Buffer::send, {}};
         const Buffer target = fresh();
         const StepId step = builder_.reduce(before->buffer, Buffer::send, target, all_, before->ready, slice_);
@@ -181,8 +182,8 @@ class GroupedMaker {
     }
 
     /// A sibling's prefix before this rank: received from the last rank there, or from ranks of the own group that need
-    /// the same.
-    Held take(const Ranks& own, const Ranks& theirs, std::int32_t tag, std::int32_t tag_on) {
+    /// the prefix, too.
+    HeldBlocks take(const Ranks& own, const Ranks& theirs, std::int32_t tag, std::int32_t tag_on) {
         const std::int32_t last = *(std::lower_bound(theirs.begin(), theirs.end(), self_) - 1);
         const auto run = std::upper_bound(own.begin(), own.end(), last);
         const auto run_end = std::lower_bound(run, own.end(), next_after(theirs, last));
@@ -192,14 +193,14 @@ class GroupedMaker {
         const auto parent = tree.parent(me, n);
         const Buffer landing = fresh();
         const std::int32_t from = parent ? run[*parent] : last;
-        const Held held{landing, {builder_.recv(Rank{from}, parent ? tag_on : tag, landing, all_, {}, slice_)}};
+        const HeldBlocks held{landing, {builder_.recv(Rank{from}, parent ? tag_on : tag, landing, all_, {}, slice_)}};
         for (const SubTree& child : tree.children(me, n)) send(run[child.first], tag_on, held);
         return held;
     }
 
-    std::optional<Held> add_up(std::optional<Held> sum, const std::vector<Held>& parts) {
+    std::optional<HeldBlocks> add_up(std::optional<HeldBlocks> sum, const std::vector<HeldBlocks>& parts) {
         std::optional<Buffer> target;
-        for (const Held& part : parts) {
+        for (const HeldBlocks& part : parts) {
             if (!sum) {
                 sum = part;
                 continue;
@@ -207,7 +208,7 @@ class GroupedMaker {
             if (!target) target = fresh();
             std::vector<StepId> waits = sum->ready;
             waits.insert(waits.end(), part.ready.begin(), part.ready.end());
-            sum = Held{*target, {builder_.reduce(part.buffer, sum->buffer, *target, all_, waits, slice_)}};
+            sum = HeldBlocks{*target, {builder_.reduce(part.buffer, sum->buffer, *target, all_, waits, slice_)}};
         }
         return sum;
     }

@@ -33,18 +33,18 @@ class LeadersMaker {
 
     Program make(Collective collective) {
         builder_.stage("totals to leader");
-        Held total{Buffer::send, {}};
+        HeldBlocks total{Buffer::send, {}};
         std::size_t depth = levels_.size();
         while (depth > 0 && groups(depth - 1).first(group(depth - 1)) == self_) total = add_up(--depth, total);
         if (depth > 0 && !ends_all(depth)) send(leader(depth - 1), up_tag, total);
-        std::optional<Held> before;
+        std::optional<HeldBlocks> before;
         if (depth == 0) {
             builder_.stage("between leaders");
             before = exchange(total);
         } else if (self_ > 0) {
             builder_.stage("prefixes to ranks");
             const Buffer landing = fresh();
-            before = Held{landing, {builder_.recv(Rank{leader(depth - 1)}, down_tag, landing, all_, {})}};
+            before = HeldBlocks{landing, {builder_.recv(Rank{leader(depth - 1)}, down_tag, landing, all_, {})}};
         }
         builder_.stage("prefixes to ranks");
         for (; depth < levels_.size(); ++depth) send_prefixes(depth, before);
@@ -56,8 +56,8 @@ class LeadersMaker {
   private:
     /// Prefix sums over the subgroups of a group, at its leader.
     struct Sums {
-        std::vector<std::int32_t> leaders;  ///< of the subgroups
-        std::vector<Held> until;            ///< inclusive prefix up to this subgroup
+        std::vector<std::int32_t> leaders;  ///< leaders of the subgroups
+        std::vector<HeldBlocks> until;            ///< inclusive prefix up to this subgroup
     };
 
     const topology::Partition& groups(std::size_t depth) const { return *levels_[depth]; }
@@ -73,15 +73,15 @@ class LeadersMaker {
         scratch_.need(layer, all_);
         return layer;
     }
-    void read(const Held& held, StepId step) {
+    void read(const HeldBlocks& held, StepId step) {
         if (held.buffer == Buffer::send) readers_.push_back(step);
     }
-    StepId send(std::int32_t to, std::int32_t tag, const Held& held) {
+    StepId send(std::int32_t to, std::int32_t tag, const HeldBlocks& held) {
         const StepId step = builder_.send(Rank{to}, tag, held.buffer, all_, held.ready);
         read(held, step);
         return step;
     }
-    Held sum(const Held& left, const Held& right, Buffer target, std::vector<StepId> waits = {}) {
+    HeldBlocks sum(const HeldBlocks& left, const HeldBlocks& right, Buffer target, std::vector<StepId> waits = {}) {
         waits.insert(waits.end(), left.ready.begin(), left.ready.end());
         waits.insert(waits.end(), right.ready.begin(), right.ready.end());
         const StepId step = builder_.reduce(left.buffer, right.buffer, target, all_, waits);
@@ -91,7 +91,7 @@ class LeadersMaker {
     }
 
     /// The leader of a group receives and accumulates the totals of its subgroups. Returns the group's total.
-    Held add_up(std::size_t depth, const Held& own) {
+    HeldBlocks add_up(std::size_t depth, const HeldBlocks& own) {
         sums_.resize(levels_.size());
         Sums& sums = sums_[depth];
         sums.leaders = {self_};
@@ -105,13 +105,13 @@ class LeadersMaker {
             const std::int32_t next_end = single ? next + 1 : groups(depth + 1).end(groups(depth + 1).group_of(next));
             if (next_end == job_.size()) break;
             const Buffer landing = fresh();
-            const Held theirs{landing, {builder_.recv(Rank{next}, up_tag, landing, all_, {})}};
+            const HeldBlocks theirs{landing, {builder_.recv(Rank{next}, up_tag, landing, all_, {})}};
             sums.until.push_back(sum(sums.until.back(), theirs, landing));
         }
         return sums.until.back();
     }
 
-    std::optional<Held> exchange(const Held& total) {
+    std::optional<HeldBlocks> exchange(const HeldBlocks& total) {
         const ReduceContext context{
             .builder = builder_,
             .scratch = scratch_,
@@ -135,10 +135,10 @@ class LeadersMaker {
     }
 
     /// Sends the leader of each subgroup but the own one its exclusive prefix.
-    void send_prefixes(std::size_t depth, const std::optional<Held>& before) {
+    void send_prefixes(std::size_t depth, const std::optional<HeldBlocks>& before) {
         const Sums& sums = sums_[depth];
         for (std::size_t i = 1; i < sums.leaders.size(); ++i) {
-            const Held& until = sums.until[i - 1];
+            const HeldBlocks& until = sums.until[i - 1];
             send(sums.leaders[i], down_tag, before ? sum(*before, until, fresh()) : until);
         }
     }

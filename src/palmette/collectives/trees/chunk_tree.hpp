@@ -47,7 +47,7 @@ class ChunkTree {
         std::optional<Position> parent;
         std::vector<Position> children;  ///< ascending
     };
-    /// By arithmetic on the position's own path.
+    /// Neighbours of a position in the tree, by arithmetic on its own path.
     Neighbours of(Position position) const;
 
   private:

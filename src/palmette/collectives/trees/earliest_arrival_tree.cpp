@@ -126,7 +126,7 @@ class EarliestArrivalTree::Simulation {
                 return {nodes_.group_of(groups().first(found->node)), found->level};
         return *nearest_in(node, nodes_, left_);
     }
-    /// Of numbered parts of the job: the first remaining one in the smallest group around `node`, of any level, that
+    /// The first remaining one of the job's numbered `parts` in the smallest group around `node`, of any level, that
     /// has one.
     std::optional<Nearest> nearest_in(std::int32_t node, const topology::Partition& parts, RemainingSet& left) const {
         for (std::size_t level = node_level_ + 1; level-- > 0;) {

@@ -5,7 +5,7 @@
 namespace palmette::collectives {
 namespace {
 
-/// The rank so many places further in its node, cyclically; `places` may be negative.
+/// The rank `places` places further in its node, cyclically; `places` may be negative.
 Position moved(const topology::Partition& nodes, Position position, std::int32_t places) {
     const std::int32_t node = nodes.group_of(position.value);
     const std::int32_t size = nodes.size_of(node);

@@ -7,7 +7,8 @@
 
 namespace palmette::collectives {
 
-/// The same blocks may be requested several times, by slices or chunks that share them; `reserve` allocates each once.
+/// Scratch memory by blocks. Slices or chunks that share blocks may request them several times; `reserve` allocates
+/// each block once.
 class ScratchBuffer {
   public:
     void need(plan::Buffer layer, const plan::Blocks& blocks) {

@@ -49,7 +49,7 @@ bool is_star(const TreePhase& phase) {
            (phase.shape.kind == TreeShape::Kind::postal && phase.members - 1 <= phase.shape.radix);
 }
 
-/// Steps until a postal tree of `latency` has reached so many members.
+/// Steps until a postal tree of `latency` has reached `members` members.
 double postal_steps(double members, std::int32_t latency) {
     std::vector<double> reached(static_cast<std::size_t>(latency) + 1, 1);  // the last latency + 1 steps, a ring buffer
     std::size_t at = 0, steps = 0;

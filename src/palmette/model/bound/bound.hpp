@@ -25,7 +25,7 @@ struct Bound {
     std::int32_t group = -1;  ///< for link
     std::string group_name;   ///< for link, where names are known
     bool outwards = false;    ///< for link: bytes that leave the group, else bytes that enter
-    std::int64_t bytes = 0;   ///< that must cross, be copied or be reduced
+    std::int64_t bytes = 0;   ///< bytes that must cross, be copied or be reduced
     double capacity_bytes_per_s = 0;
 };
 
@@ -55,8 +55,8 @@ struct EdgeTerm {
     std::string name;  ///< where names are known
     Traffic traffic;
     double capacity_bytes_per_s = 0;  ///< 0: unknown
-    double seconds = 0;               ///< of the slower direction
-    bool outwards = false;            ///< whether that is outwards
+    double seconds = 0;               ///< time of the slower direction
+    bool outwards = false;            ///< whether the slower direction is outwards
 };
 
 /// One level: its slowest edge, and the aggregate of all its edges.
@@ -69,7 +69,7 @@ struct LevelTerms {
     double together_bytes = 0;        ///< not an integer: an all-to-all of a million ranks would overflow
     double together_bytes_per_s = 0;  ///< 0 where a capacity is unknown
     double together_s = 0;
-    /// The same where the job's aggregators above this level take part, for an allreduce; 0: no bound.
+    /// Bytes of an allreduce in which the job's aggregators above this level take part; 0: no bound.
     double with_aggregators_bytes = 0;
     double with_aggregators_bytes_per_s = 0;
     double with_aggregators_s = 0;
@@ -96,8 +96,8 @@ struct OnePortTerm {
     std::int64_t blocks = 0;   ///< bcast, reduce, allreduce and scan: of the vector, in the fewest rounds; else 0
     std::int64_t rounds = 0;   ///< n - 1 + q of n blocks, or q, where messages may have any length
     double latency_s = 0;
-    std::int64_t bytes = 0;  ///< of the vector, or of the smallest member's block
-    double bytes_per_s = 0;  ///< of the fastest member's edge; 0: unknown
+    std::int64_t bytes = 0;  ///< size of the vector, or of the smallest member's block
+    double bytes_per_s = 0;  ///< bandwidth of the fastest member's edge; 0: unknown
     double seconds = 0;      ///< 0: no latency is known
 };
 

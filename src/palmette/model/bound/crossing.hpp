@@ -38,10 +38,10 @@ class Crossing {
     /// root outside of the job.
     Crossing(const plan::Job& job, const plan::Request& request, std::vector<std::int64_t> block_bytes);
 
-    /// For the group of positions first to end - 1; zero for all ranks or none.
+    /// Traffic of the group of positions first to end - 1; zero for all ranks or none.
     Traffic of(std::int32_t first, std::int32_t end) const;
 
-    /// For every group of a partition of all positions, in time O(groups + ranks).
+    /// Traffic of every group of a partition of all positions, in time O(groups + ranks).
     std::vector<Traffic> of_groups(const topology::Partition& groups) const;
 
     /// Bytes of all blocks of gather, scatter, allgather and reduce_scatter; of the vector of the others.

@@ -11,10 +11,10 @@ namespace palmette::model {
 
 /// Numbers of hosts at home and outside, and of their ranks.
 struct DeliveryShape {
-    std::int32_t root_ranks;  ///< of the root's host
+    std::int32_t root_ranks;  ///< ranks of the root's host
     std::int32_t home_hosts;
-    std::int32_t most_home_ranks;  ///< of one host at home
-    std::int32_t hosts;            ///< outside
+    std::int32_t most_home_ranks;  ///< ranks of the fullest host at home
+    std::int32_t hosts;            ///< hosts outside
     std::int32_t fewest_ranks, most_ranks;
 };
 
@@ -24,7 +24,7 @@ struct DeliveryCosts {
     double inside_latency_s;  ///< the least within a host
     double near_latency_s;    ///< the least between hosts
     double far_latency_s;     ///< the least between home and the rest
-    double link_bytes_per_s;  ///< of the fastest host; infinite: unknown
+    double link_bytes_per_s;  ///< bandwidth of the fastest host's link; infinite: unknown
 };
 
 /// Lower bound on the time in seconds until all ranks outside of home have the root's vector; 0: no bound.

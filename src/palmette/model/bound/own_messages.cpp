@@ -8,7 +8,7 @@ namespace {
 using topology::Job;
 using Lengths = std::function<std::int64_t(std::int32_t)>;
 
-/// Of positions first to end - 1.
+/// Sums of the bytes sent to and received from the ranks at positions first to end - 1.
 Traffic between(const Job& job, std::int32_t first, std::int32_t end, const Lengths& sent, const Lengths& received) {
     Traffic out;
     for (std::int32_t position = first; position < end; ++position) {

@@ -16,8 +16,8 @@ namespace palmette::model {
 struct OwnMessages {
     std::vector<Traffic>
         levels;  ///< by level of the job: bytes that it sends out of its group, and that enter it for this rank
-    double latency_s = 0;  ///< of the farthest rank with which it exchanges data; 0: none, or unknown
-    double copy_s = 0;     ///< copy time of what it sends to itself; 0 where the rate is unknown
+    double latency_s = 0;  ///< latency to the farthest rank with which it exchanges data; 0: none, or unknown
+    double copy_s = 0;     ///< time for copying what it sends to itself; 0 where the rate is unknown
 };
 
 /// `sent` and `received` give bytes by peer. Time: O(ranks + levels).

@@ -37,7 +37,7 @@ class Reach {
     int reached(int left, std::int32_t ranks, std::int32_t nodes) const {
         return table_[static_cast<std::size_t>(left)][index(ranks, nodes)];
     }
-    /// The same for the first informed rank of a group, itself included.
+    /// As reached(), for the first informed rank of a group, itself included.
     int entered(int left) const {
         return left < 0 ? 0 : weights_.node + weights_.rank + reached(left, entered_ranks_, most_nodes_ - 1);
     }

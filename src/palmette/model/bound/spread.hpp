@@ -14,11 +14,11 @@ struct PostalCosts {
 struct SpreadShape {
     std::int32_t all_ranks = 1, all_nodes = 1;
     std::int32_t groups = 1;         ///< the root's included
-    std::int32_t root_ranks = 1;     ///< of the root's node
-    std::int32_t root_nodes = 1;     ///< of the root's group
-    std::int32_t sibling_ranks = 1;  ///< of another node of the root's group
-    std::int32_t nodes = 1;          ///< of another group
-    std::int32_t ranks = 1;          ///< of one of its nodes
+    std::int32_t root_ranks = 1;     ///< ranks on the root's node
+    std::int32_t root_nodes = 1;     ///< nodes in the root's group
+    std::int32_t sibling_ranks = 1;  ///< ranks on another node of the root's group
+    std::int32_t nodes = 1;          ///< nodes in another group
+    std::int32_t ranks = 1;          ///< ranks on a node of another group
 };
 
 /// Costs of messages by the level that they cross.

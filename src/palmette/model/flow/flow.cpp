@@ -47,7 +47,7 @@ class FlowSimulation {
         for (Id id = 0; id < steps_.size(); ++id)
             if (steps_[id].missing == 0) ready_.push_back(id);
         start_ready();
-        std::vector<FlowBundles::Ended> completed;
+        std::vector<FlowBundles::EndedFlow> completed;
         while (left_ > 0) {
             if (events_.empty() && in_flight_ == 0) fail_deadlocked();
             const double next = std::min(network_.next(), events_.empty() ? FairSharing::unlimited : events_.top().at);
@@ -328,8 +328,10 @@ class FlowSimulation {
     std::vector<Id> tail_;  ///< by pair: the last message in transfer or queued
     std::vector<Id> next_;  ///< send: next one of the pair; expose, pull: next pull that waits for the same expose
     static constexpr std::uint8_t begun = 1;  ///< recv posted, send ready to transfer, expose readable, pull requested
-    static constexpr std::uint8_t arrived_flag = 2;  ///< of a recv: its message has arrived, in a node its begin
-    static constexpr std::uint8_t through_flag = 4, copied_flag = 8;  ///< of a recv in a node: all is there; is copied
+    /// Recv: its message has arrived, within a node the message's beginning.
+    static constexpr std::uint8_t arrived_flag = 2;
+    /// Recv within a node: all is there; all is copied.
+    static constexpr std::uint8_t through_flag = 4, copied_flag = 8;
     std::vector<std::uint8_t> started_;
     std::vector<Id> ready_;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -15,8 +15,8 @@ namespace palmette::model {
 /// has one message to one of the others in flight at a time, in an order drawn from `seed`, endlessly. It is co-located
 /// with a rank and competes with it for links only, not for its CPU time.
 struct FlowTraffic {
-    double share = 0;            ///< of the processes of every group, at least one of each; 0: none
-    std::int64_t bytes = 65536;  ///< of a message
+    double share = 0;            ///< share of every group's processes that send, at least one of each; 0: none
+    std::int64_t bytes = 65536;  ///< size of a message
     double bytes_per_s = 0;      ///< rate limit of each process; 0: limited by links only
     std::uint64_t seed = 1;
 };
@@ -38,23 +38,23 @@ struct FlowOptions {
 
 /// One direction of the edge of one group.
 struct FlowLink {
-    std::int32_t level = 0, group = 0;  ///< of the job
+    std::int32_t level = 0, group = 0;  ///< indices in the job
     bool outwards = false;
     double capacity_bytes_per_s = 0;  ///< available to the plan: without the measured load of the topology
-    std::int64_t bytes = 0;           ///< of the plan
-    double carried_bytes = 0;         ///< of the plan and of background traffic, until the plan completed
+    std::int64_t bytes = 0;           ///< bytes that the plan sends over it
+    double carried_bytes = 0;         ///< bytes of the plan and of background traffic until the plan completed
     double utilisation = 0;           ///< carried bytes over capacity times that time
 };
 
 struct FlowResult {
     double seconds = 0;
     std::int64_t messages = 0;
-    std::int64_t bytes = 0;  ///< of all messages
+    std::int64_t bytes = 0;  ///< bytes of all messages
     std::int64_t background_messages = 0;
     double busiest_rank_s = 0;  ///< longest CPU time of a rank: overheads, copies and reductions
     std::int32_t busiest_rank = 0;
-    std::vector<FlowLink> links;  ///< those with a capacity: by level, group, out and in
-    double tolerance = 0;         ///< the largest that was used; 0: none
+    std::vector<FlowLink> links;  ///< links with a known capacity: by level, group, out and in
+    double tolerance = 0;         ///< the largest tolerance that was used; 0: none
     double bin_s = 0;             ///< length of an interval
     std::size_t bins = 0;
     std::vector<float> carried;  ///< bytes by link and interval

@@ -66,7 +66,7 @@ void FlowBundles::place(BundleId id) {
     sift_down(bundle.place);
 }
 
-void FlowBundles::finish(double now, std::vector<Ended>& completed) {
+void FlowBundles::finish(double now, std::vector<EndedFlow>& completed) {
     while (!heap_.empty() && heap_.front().first <= now * (1 + same_time)) {
         const BundleId id = heap_.front().second;
         Bundle& bundle = bundles_[id];

@@ -17,7 +17,7 @@ namespace palmette::model {
 class FlowBundles {
   public:
     using Flow = std::uint64_t;
-    struct Ended {
+    struct EndedFlow {
         Flow flow;
         BundleId bundle;
     };
@@ -29,7 +29,7 @@ class FlowBundles {
     /// When the next flow completes; infinite where none is in flight.
     double next() const { return heap_.empty() ? FairSharing::unlimited : heap_.front().first; }
     /// Removes all flows completed by `now`, also from the sharing.
-    void finish(double now, std::vector<Ended>& completed);
+    void finish(double now, std::vector<EndedFlow>& completed);
 
   private:
     static constexpr std::uint32_t nowhere = 0xffffffff;

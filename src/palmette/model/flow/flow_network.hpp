@@ -33,7 +33,7 @@ class FlowNetwork {
     double next() const { return flows_.next(); }
     /// When rates have to be recomputed; infinite where nothing has changed.
     double settle_by() const { return settle_by_; }
-    void finish(double now, std::vector<FlowBundles::Ended>& completed) { flows_.finish(now, completed); }
+    void finish(double now, std::vector<FlowBundles::EndedFlow>& completed) { flows_.finish(now, completed); }
     /// Recomputes rates at settle_by(), or at `now` where that is past. Returns the time.
     double settle(double now);
 

@@ -39,7 +39,7 @@ class FlowRoutes {
     const topology::LevelCosts& costs(std::size_t level) const {
         return level < job_.levels().size() ? job_.levels()[level].costs : job_.inside();
     }
-    /// Of all links but memories.
+    /// Places of all links but memories.
     const std::vector<LinkPlace>& places() const { return places_; }
     const std::vector<LinkId>& links_of(BundleId bundle) const { return links_of_[bundle]; }
 

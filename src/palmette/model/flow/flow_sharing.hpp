@@ -39,7 +39,7 @@ class FairSharing {
     /// unspecified but deterministic order. Valid until the next call.
     const std::vector<BundleId>& settle();
 
-    /// Of each flow of a bundle.
+    /// Rate of each flow of a bundle.
     double rate(BundleId bundle) const { return bundles_[bundle].rate; }
     std::int32_t flows(BundleId bundle) const { return bundles_[bundle].flows; }
     /// Equal share of the most contended link of the bundle: a lower bound on the rate of its flows after settle().
@@ -94,8 +94,8 @@ class FairSharing {
     std::vector<std::vector<BundleId>> on_;  ///< by link: bundles with flows
     std::vector<Bundle> bundles_;
     std::vector<std::uint8_t> unfrozen_;  ///< by bundle, while filling: whether it is free and not frozen yet
-    std::vector<LinkId> routes_;          ///< of all bundles, one after the other
-    std::vector<std::uint32_t> places_;   ///< index of the bundle in the list of that link
+    std::vector<LinkId> routes_;          ///< links of all bundles, one bundle after the other
+    std::vector<std::uint32_t> places_;   ///< index of the bundle in the corresponding link's list
     std::vector<double> caps_;            ///< distinct
     std::vector<std::uint32_t> caps_ascending_;
     std::vector<std::vector<BundleId>> at_cap_;  ///< free bundles by cap, while filling

@@ -44,7 +44,7 @@ class StepGraph {
     std::vector<std::string> stages;
     std::uint32_t pairs = 0;
     std::int64_t messages = 0;
-    std::int64_t bytes = 0;  ///< of all messages
+    std::int64_t bytes = 0;  ///< bytes of all messages
 
     /// The steps that depend on one, ascending.
     std::span<const std::uint32_t> waiters(std::uint32_t step) const {

@@ -29,7 +29,7 @@ struct LevelPart {
     std::string level;  ///< or "ranks side by side"
     double latency_s = 0;
     double transfer_s = 0;  ///< bytes on edges or, inside of a node, through shared memory
-    double overhead_s = 0;  ///< of the ranks at both ends
+    double overhead_s = 0;  ///< overheads of the ranks at both ends
     /// Contention: transfer times of all messages of this level over their uncontended times; 1: no contention.
     double contention = 1;
     std::int64_t messages = 0;
@@ -62,14 +62,14 @@ struct Prediction {
 Prediction predict(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                    const Costs& costs, Sharing sharing = Sharing::evenly);
 
-/// The same for an algorithm: generates programs one by one without keeping them, for plans too large for memory.
+/// Predicts an algorithm: generates programs one by one without keeping them, for plans too large for memory.
 Prediction predict(const topology::Job& job, const plan::Request& request, const collectives::Spec& spec,
                    const Costs& costs, Sharing sharing = Sharing::evenly);
 
 /// Upper bounds of a simulation that is worth its time only while it is short.
 struct PlayLimits {
-    double seconds = std::numeric_limits<double>::infinity();  ///< of the plan, as predicted
-    std::size_t steps = 40'000;                                ///< of all ranks
+    double seconds = std::numeric_limits<double>::infinity();  ///< predicted time of the plan
+    std::size_t steps = 40'000;                                ///< steps of all ranks
     std::size_t regions = 600'000;                             ///< lists of blocks of all ranks' programs
     std::uint64_t events = 120'000;
 };

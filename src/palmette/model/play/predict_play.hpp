@@ -11,8 +11,8 @@ namespace palmette::model {
 
 /// Time line of every step, by its index; seconds.
 struct Timeline {
-    std::vector<double> begun;         ///< its rank started executing it
-    std::vector<double> done;          ///< it was complete
+    std::vector<double> begun;         ///< the rank started executing the step
+    std::vector<double> done;          ///< the step was complete
     std::vector<double> mark;          ///< send: injected; recv: posted; expose: readable
     std::vector<double> through;       ///< send: its last byte left the slowest edge; recv: the message arrived
     std::vector<std::uint32_t> cause;  ///< predecessor on the critical path (determined `begun`), or no_step

@@ -124,7 +124,7 @@ void Leaders::abort(aggregate::Reason reason) noexcept {
         if (member != rank_) send(member, abort_tag, &code, sizeof code);
 }
 
-aggregate::sharp::OutOfBand::Aborted Leaders::aborted() noexcept {
+aggregate::sharp::OutOfBand::AbortNotice Leaders::aborted() noexcept {
     if (aborted_.member >= 0) return aborted_;
     int found = 0;
     MPI_Status status;

@@ -25,7 +25,7 @@ class Leaders final : public aggregate::sharp::OutOfBand {
     int barrier() noexcept override;
     int gather(int root, const void* from, void* to, int bytes) noexcept override;
     void abort(aggregate::Reason reason) noexcept override;
-    Aborted aborted() noexcept override;
+    AbortNotice aborted() noexcept override;
     bool settle() noexcept override;
     void refuse() noexcept override { refuses_ = true; }
     void idle() noexcept override;
@@ -46,7 +46,7 @@ class Leaders final : public aggregate::sharp::OutOfBand {
     int rank_ = 0, size_ = 0;
     std::vector<Sent> sent_;
     std::vector<std::uint32_t> sent_to_, received_from_;  ///< messages since settle(), by member
-    Aborted aborted_;
+    AbortNotice aborted_;
     bool told_ = false, refuses_ = false;
 };
 

@@ -104,7 +104,7 @@ Problem SwitchGroups::find(const execute::BoundProgram& program) {
     joined_ = std::move(joined);
     peer_ = messages.front().first;
     if (!joined_->leaders.works()) return {Reason::no_resource, "the MPI has no communicator for the leaders"};
-    const aggregate::sharp::Found& found = aggregate::sharp::find_library(library_);
+    const aggregate::sharp::LibraryLookup& found = aggregate::sharp::find_library(library_);
     if (!found.library) return {found.reason, found.detail};
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);

@@ -7,7 +7,7 @@
 
 namespace palmette::runtime {
 
-Settings::Forced forced_by(select::Function function, std::string_view text, std::string source) {
+Settings::ForcedChoice forced_by(select::Function function, std::string_view text, std::string source) {
     if (text == "mpi") return {std::nullopt, std::move(source)};
     select::Spec spec = select::Spec::parse(text);
     if (select::is_neighbourhood(function)) {

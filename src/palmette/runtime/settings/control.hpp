@@ -14,7 +14,7 @@ namespace palmette::runtime {
 
 /// What `text` forces: an algorithm's specification, or `mpi`. `source`: the provenance, such as the setting's name.
 /// Throws base::Error for a specification that is wrong in itself.
-Settings::Forced forced_by(select::Function function, std::string_view text, std::string source);
+Settings::ForcedChoice forced_by(select::Function function, std::string_view text, std::string source);
 
 /// Continues an FNV-1a hash with a field: its bytes and an end mark, so that "a", "bc" differs from "ab", "c".
 void hash_field(std::uint64_t& hash, std::string_view text);

@@ -24,9 +24,9 @@ struct Settings {
     std::string aggregator_token;  ///< path of a token for the topology's aggregators, read by rank 0 only; empty: none
     std::string sharp = "auto";    ///< libsharp_coll: auto, off, or its path
     select::Table table = select::Table::built_in();
-    using Forced = select::Forced;
-    std::array<std::optional<Forced>, select::all_function_count> forced;
-    const Forced* forced_for(select::Function function) const {
+    using ForcedChoice = select::ForcedChoice;
+    std::array<std::optional<ForcedChoice>, select::all_function_count> forced;
+    const ForcedChoice* forced_for(select::Function function) const {
         const auto& found = forced[static_cast<std::size_t>(function)];
         return found ? &*found : nullptr;
     }

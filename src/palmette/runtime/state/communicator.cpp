@@ -16,11 +16,11 @@ namespace {
 
 using select::Function;
 
-Refusal refusal_of(select::Route::Left left) {
+Refusal refusal_of(select::Route::LeaveReason left) {
     switch (left) {
-        case select::Route::Left::precondition:
+        case select::Route::LeaveReason::precondition:
             return Refusal::precondition;
-        case select::Route::Left::too_many_tags:
+        case select::Route::LeaveReason::too_many_tags:
             return Refusal::too_many_tags;
         default:
             return Refusal::chosen;
@@ -161,7 +161,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const select::Route& route = plan.route;
     try {
         plan.route = agreed_route(key, settings);
-        if (route.left != select::Route::Left::no) {
+        if (route.left != select::Route::LeaveReason::no) {
             plan.refusal = refusal_of(route.left);
             return;
         }
