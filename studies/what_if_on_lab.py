@@ -88,7 +88,7 @@ class Sample:
 
     @property
     def error(self) -> float:
-        """Of the expected time, relative to what came out."""
+        """Error of the expected time, relative to what came out."""
         return self.expected_s / self.then_s - 1
 
     @property

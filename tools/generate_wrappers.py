@@ -56,7 +56,7 @@ ARGUMENTS = {
 }
 """The parameters of each collective by uniform names; the headers of MPIs have different ones."""
 BUFFERS = ("sendbuf", "recvbuf", "buffer")
-"""Those with data, which may lie in device memory."""
+"""Parameters with data, which may lie in device memory."""
 AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}
 """What follows them in each form."""
 

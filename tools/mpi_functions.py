@@ -41,7 +41,7 @@ class Function(NamedTuple):
 
     name: str
     kind: str
-    """Of KINDS."""
+    """One of KINDS."""
     mark: str
     """The third word of its line; empty: there is none."""
     plain: str
@@ -56,7 +56,7 @@ class Function(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Its kind where it moves data, else empty; of a persistent collective behind `lasting`."""
+        """The function's kind where it moves data, else empty; of a persistent collective behind `lasting`."""
         if self.kind not in MOVES:
             return ""
         return f"lasting {self.kind}" if self.is_collective and self.is_persistent else self.kind

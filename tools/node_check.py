@@ -45,7 +45,7 @@ MOST_BYTES = 60_000_000
 MPIS = {"mpich": "mpich", "openmpi": "ompi"}
 """Name and ABI."""
 KINDS = ("cuda", "managed", "pinned", "pool", "mapped")
-"""Of collbench's --memory."""
+"""Kinds of memory: choices of collbench's --memory."""
 MOVES = "allreduce,bcast,allgather,alltoall,reduce_scatter_block"
 K = 1024
 

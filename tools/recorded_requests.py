@@ -23,7 +23,7 @@ class Around:
     names: tuple[str, ...] = ()
     """Parameters that `after` reads, of which the call may change what they point at."""
     always: bool = False
-    """Also where the call isn't recorded: what persistent requests send is counted all the same."""
+    """Whether it is done where the call isn't recorded, too: what persistent requests send is always counted."""
 
 
 def _first_of(p: Prototype, kind: str) -> str:

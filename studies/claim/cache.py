@@ -11,7 +11,7 @@ from palmette import _core
 from .form import DIRECTION, MEASURED, MODEL, REFUTED, SHOWN, CannotRunError, Claim, Found, Options, Table
 
 NOTICEABLE = 1.02
-"""Of the factor: below, nothing is saved."""
+"""Factor below which nothing is saved."""
 
 
 def cache(options: Options) -> Found:

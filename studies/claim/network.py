@@ -39,7 +39,7 @@ FRAME = 1514 / 1448
 """Bytes on the wire for each byte of payload."""
 MEGABYTE = 1 << 20
 THRESHOLD = 16384
-"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
+"""Bytes from which on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
 THEIR_GAINS = {
     ("MRI", 32): (81.43, 83.05, 79.44),
     ("MRI", 64): (86.4, 88.52, 78.36),
@@ -264,7 +264,7 @@ def batch_times(spec: str, size: int, batch: int) -> tuple[float, float, float]:
 
 OVERLAP = "aggregator:8node@2GB/s~1.57us:8core"
 OVERLAP_LAB = "aggregator:3leaf@50Mbit/s:2node@50Mbit/s:1core"
-"""Where reducing inside of a leaf takes half as long as the way to the aggregator."""
+"""A lab where reducing inside of a leaf takes half as long as the way to the aggregator."""
 
 
 def overlap(options: Options) -> Found:

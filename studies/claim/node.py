@@ -39,7 +39,7 @@ CHUNK_PER_RANK = "shared:single=1"
 """Each rank combines its chunk of what the others hold, where it lies: single copies."""
 PREDICTED_CHUNK = "leaders:leaders=all,inside=shared"
 FROM = 128 * 1024
-"""From here on the slides find two copies unsuitable."""
+"""Bytes from which on the slides find two copies unsuitable."""
 RANKS = 2
 
 

@@ -103,7 +103,7 @@ def gains(_: Options) -> Found:
 
 
 def lab_sizes(options: Options) -> Found:
-    """The same sizes, by the model, on the lab's machine."""
+    """The slides' sizes by the model, on the lab's machine."""
     rows, saved, samples = [], [], []
     for seed in (1, 2, 3)[: 1 if options.small else None]:
         placement = f"random:{seed}"

@@ -216,7 +216,7 @@ class _Operation:
     end: int
     completed_by: _core.RecordedCall
     partner: _Operation | None = None
-    """Of a message."""
+    """The other end of a message."""
     tag: int = 0
     may_wait: bool = True
     """False: short messages go eagerly."""
@@ -377,7 +377,7 @@ def waits_found(waits: _core.Waits) -> dict[Row, float]:
 
 
 _FUNCTION = re.compile(r"planted(?:::|\d+)([a-z0-9_]+)")
-"""Its name may be as the linker knows it: _ZN7planted4onceEi."""
+"""Function of the scenario; its name may be as the linker knows it: _ZN7planted4onceEi."""
 
 
 def scenarios_of(paths: Iterable[str]) -> dict[str, str]:

@@ -187,7 +187,7 @@ class Measured:
 
     @property
     def summary(self) -> Summary:
-        """Of whole times."""
+        """Summary of the seconds of whole runs."""
         return summarize(np.asarray(self.seconds))
 
     @property

@@ -17,7 +17,7 @@ from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
 _ROW, _NAMES, _WIDTH = 26.0, 140.0, 720.0
-"""Of the picture of all samples, in pixels."""
+"""Height of a row, width of the names and of the whole picture of all samples, in pixels."""
 
 
 def ratio_text(ratio: Ratio) -> str:

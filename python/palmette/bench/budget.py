@@ -18,16 +18,16 @@ MULTIPLE = 3.5
 
 _NEAR_BOUND = ("gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "alltoallw", "ialltoall")
 _NEAR_BOUND_MULTIPLE = 1.7
-"""The same for collectives in which an MPI by itself is close to the bound."""
+"""MULTIPLE for the collectives of _NEAR_BOUND, in which an MPI by itself is close to the bound."""
 
 SHORTEST_CALL_S = 8e-3
 """Shortest time of a call on a lab, with the agreement on its start."""
 
 SHORTEST_LOADED_CALL_S = 0.15
-"""The same under traffic, where agreeing on a start takes longer and starts are scheduled further ahead."""
+"""Shortest time of a call under traffic, where the agreement takes longer and starts are scheduled further ahead."""
 
 FEWEST_CALLS = 12
-"""Of a cell at its time limit: two checks of each variant before and after, a warm-up pair, three counted pairs."""
+"""Calls of a cell at its time limit: two checks a variant before and after, a warm-up pair, three counted pairs."""
 
 JOB_S = 4.0
 """Overhead of starting and ending a job."""

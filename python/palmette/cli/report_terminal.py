@@ -23,9 +23,9 @@ MOST_CHANGES = 20
 MOST_PAIRS = 5
 MOST_REGIONS = 12
 MOST_ROWS = 16
-"""Of a timeline: of more ranks, some are shown."""
+"""Rows of a timeline: some ranks are shown of a job with more."""
 LEAST_CHANGE = 0.005
-"""Of all ranks' time: between two runs, less is told as none."""
+"""Share of all ranks' time below which a change between two runs isn't told."""
 COLUMNS = 64
 SHADES = " .:-=+*"
 """Share of time in MPI, from none to all."""

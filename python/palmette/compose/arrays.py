@@ -33,7 +33,7 @@ class Memory:
     address: int
     shape: tuple[int, ...]
     dtype: str
-    """Such as `float32` or `bfloat16`; `void16` where only the size is known."""
+    """Element type, such as `float32` or `bfloat16`; `void16` where only the size is known."""
     itemsize: int
     owner: object
     """What must stay alive."""
@@ -45,7 +45,7 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """Their bytes."""
+        """Bytes of all elements."""
         return self.size * self.itemsize
 
 
@@ -80,7 +80,7 @@ def _of_numpy(argument: str, array: np.ndarray[Any, Any]) -> Memory:
 
 
 def _of_interface(argument: str, array: object, interface: Any) -> Memory:
-    """Of the CUDA array interface, versions 0 to 3."""
+    """Return the memory that a CUDA array interface, version 0 to 3, describes."""
     try:
         shape = tuple(int(n) for n in interface["shape"])
         dtype = np.dtype(interface["typestr"])

@@ -12,7 +12,7 @@ from palmette.topology.found import DiscoverError, Found, Inside
 
 _LEVELS = {"Package": "socket", "Socket": "socket", "NUMANode": "numa", "Die": "die", "Core": "core"}
 _CACHE = re.compile(r"L([1-9])(?:Cache)?$")
-"""Of data, or of both: instruction caches are shared by whoever shares the one of data."""
+"""Name of a data or unified cache; instruction caches are left out, since those who share one share the data cache."""
 _WITHOUT_PROCESSORS = {"Machine", "System", "PU", "MemCache", "Bridge", "PCIDev", "OSDev", "Misc", ""}
 
 

@@ -9,7 +9,7 @@ from palmette.topology.found import Found
 from palmette.topology.model import InsideGroup, Level, Machine
 
 _KEPT = ("core", "socket")
-"""Of two levels that can't both stay, these do."""
+"""Levels that stay where two can't both stay."""
 
 
 class _Order:

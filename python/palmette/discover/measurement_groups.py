@@ -239,6 +239,6 @@ def joined(some: Groups, others: Groups) -> list[list[int]]:
 
 
 def _numbered(group_of: Sequence[int]) -> list[int]:
-    """The same groups, renumbered by first occurrence."""
+    """Return the groups renumbered by first occurrence."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(group, len(numbers)) for group in group_of]

@@ -120,7 +120,7 @@ def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) 
 
 
 def lines(quiet: Played, loaded: Played | None) -> list[str]:
-    """The same as text: times, levels, the busiest links, unknown costs that were taken as zero."""
+    """Return a summary as lines: times, levels, the busiest links, unknown costs that were taken as zero."""
     both = [quiet] if loaded is None else [quiet, loaded]
     out = [*_times(both), "", *_levels(both)]
     for played in both:

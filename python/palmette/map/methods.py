@@ -49,7 +49,7 @@ class MappedByDistance:
     order: list[int]
     method: str
     bound: float | None = None
-    """For a ring: no order has a slowest edge below this; None: unknown."""
+    """Lower bound of a ring's slowest edge in any order; None: unknown."""
 
 
 def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> MappedByDistance:

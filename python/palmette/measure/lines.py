@@ -35,9 +35,9 @@ from palmette.units import plural
 AS_LAUNCHED = "as launched"
 """The placement of ranks that a launcher's line has put somewhere."""
 PROBE = "patternbench"
-"""Without a pattern it says where its ranks are, and ends."""
+"""Program that tells where its ranks are, and ends, if it is given no pattern."""
 PROBE_S = 300.0
-"""For a launcher that waits for nodes."""
+"""Time limit of PROBE, which allows for a launcher that waits for nodes."""
 
 
 @dataclass(frozen=True)

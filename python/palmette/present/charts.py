@@ -34,7 +34,7 @@ class Bars:
     most: float
     thick: float = 11.0
     gap: float = 12.0
-    """Between groups."""
+    """Pixels between groups of bars."""
 
     def x(self, value: float) -> float:
         """Return where a value ends."""

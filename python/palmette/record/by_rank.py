@@ -30,13 +30,13 @@ class RankRow:
     asleep_s: float | None = None
     """Seconds of that blocked by anything else."""
     waiting_s: float | None = None
-    """In calls, for others."""
+    """Seconds in calls in which the rank waits for others."""
     in_calls_s: float = 0.0
-    """In calls, without waiting for others where that is known."""
+    """Seconds in calls, without waiting for others where that is known."""
     bytes: int = 0
-    """As its calls' arguments have them, of all calls."""
+    """Bytes of all calls, by their arguments."""
     on_path_s: float | None = None
-    """On the critical path."""
+    """Seconds on the critical path."""
 
 
 def by_rank(job: Job, findings: Findings | None, causes: Causes | None) -> list[RankRow]:

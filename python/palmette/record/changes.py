@@ -24,13 +24,13 @@ class Key:
     kind: str
     """COMPUTING, by samples but for all of it together, or CALLS."""
     function: str
-    """Of MPI for CALLS, else of the program; empty: all of them."""
+    """Function of MPI for CALLS, else of the program; empty: all of them."""
     place: str = ""
     """Where calls are made, or the function's file. Lines aren't told apart: they move with every edit."""
 
     @property
     def name(self) -> str:
-        """It in words."""
+        """The key in words."""
         if not self.function:
             return "computing, in all"
         return f"{self.function} {'at' if self.kind == CALLS else 'in'} {self.place}" if self.place else self.function

@@ -155,7 +155,7 @@ class Contexts:
 
     def __init__(self, read: Read, ranks: Sequence[int], notes: list[str] | None = None) -> None:
         self.ranks = list(ranks)
-        """By process."""
+        """Rank of each process."""
         self.sites: list[Site] = [Site("all", "", 0, "native", is_own=False)]
         """[0] is outside of all."""
         self._sites, self._nodes = _Tree(), _Tree()
@@ -169,7 +169,7 @@ class Contexts:
         frames = _Frames(all_frames, _asked(read, all_frames))
         self.notes += frames.notes
         self.site_of = self._merged(read, frames)
-        """By context of `read`."""
+        """Site of each context of `read`."""
         self._site = self.site_of[np.asarray(read.sum_context, np.int64)]
         self._process, self._cpu_s = np.asarray(read.sum_process, np.int64), np.asarray(read.sum_cpu_s, np.float64)
 

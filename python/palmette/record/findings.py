@@ -22,14 +22,14 @@ from palmette.run.choices import KEPT_TOPOLOGY
 from palmette.units import bytes_text
 
 LEAST_SHARE = 0.01
-"""Of the ranks' time: what costs less is no finding."""
+"""Share of the ranks' time below which a cost is no finding."""
 MUCH = 0.1
-"""Of the ranks' time: if physics needs more, it is told."""
+"""Share of the ranks' time above which it is told that physics needs it."""
 MOST = 5
 MAINLY = 0.5
-"""Of the waiting at one place: a rank that causes more than this is named."""
+"""Share of the waiting at one place above which the rank that causes it is named."""
 ALSO = 0.25
-"""Then a second one is named that causes more than this: another phase's, maybe."""
+"""Share of the waiting at one place above which a second rank is named, maybe another phase's."""
 
 
 class Cause(Protocol):
@@ -37,7 +37,7 @@ class Cause(Protocol):
 
     @property
     def rank(self) -> int:
-        """Of MPI_COMM_WORLD."""
+        """Rank in MPI_COMM_WORLD."""
 
     @property
     def function(self) -> str:
@@ -73,7 +73,7 @@ class Finding:
     ranks: tuple[int, ...]
     """Whose fault it is, as far as that can be told."""
     seconds: float
-    """Of all ranks together."""
+    """Seconds that it costs all ranks together."""
     share: float
     sentence: str
     next: str
@@ -83,7 +83,7 @@ class Finding:
     cause: Cause | None = None
     """What made the rank late, as far as the replay tells."""
     gain: float | None = None
-    """Of the run time, without that."""
+    """Share of the run time that would be saved without it."""
     late: Lateness | None = None
     """What samples say of why ranks were late."""
 
@@ -100,9 +100,9 @@ class Detail:
 
 
 SUMS_ALONE = Detail(1, 1, 0, 0)
-"""For those who draw nothing."""
+"""Detail for those who draw nothing."""
 TERMINAL = Detail(128, 128, 0, 0)
-"""For a timeline of characters."""
+"""Detail for a timeline of characters."""
 
 
 @dataclass
@@ -114,16 +114,16 @@ class Findings:
     efficiencies: _core.Efficiencies
     found: list[Finding]
     waiting_s: float
-    """Of all ranks together."""
+    """Waiting of all ranks together, in seconds."""
     notes: list[str]
     balance: list[tuple[str, float]]
     """Load balance by level of the machine, outermost first, the ranks within its last level last; their product is
     that of efficiencies."""
     view: _core.TraceView
     places: list[Place]
-    """By path of the view: the innermost place outside of MPI."""
+    """Innermost place outside of MPI for each path of the view."""
     has_whole_bounds: bool
-    """Of the bounds of calls: else links aren't counted in them, and they are no figures to speak of."""
+    """Whether bounds of calls are known in full: else links aren't counted in them, and they aren't worth telling."""
 
 
 def has_calls(job: Job) -> bool:

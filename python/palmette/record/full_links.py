@@ -18,9 +18,9 @@ from palmette.record.symbols import Place, Resolver, frames_of
 from palmette.record.what_if import Wanted, auto_placement, with_changes
 
 FULL = 0.8
-"""Of a link's rate: more of it in a bin of time, and the link is full there."""
+"""Share of a link's rate: a link that carries more in a bin of time is full there."""
 LEAST_FULL = 0.1
-"""Of the run time that a link must be full for to be told."""
+"""Share of the run time that a link must be full for to be told."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Blamed:
     """A function in which a late rank spends more than those that wait for it."""
 
     site: Site
-    """At the line with most of it."""
+    """The function at the line with most of it."""
     caller: Site | None
     """What mostly calls it."""
     share: float
@@ -82,11 +82,11 @@ class Late:
     rank: int
     times: int
     late_s: float
-    """Outside of MPI each time, since it last met those that wait."""
+    """Seconds outside of MPI each time, since it last met those that wait."""
     other_s: float
-    """Seconds of those that wait, in their same intervals."""
+    """Seconds outside of MPI of those that wait, in the same intervals."""
     off_s: float
-    """By how much longer it was off the processor than they, each time, beyond what computing more is put aside."""
+    """Seconds that it was off the processor longer than they, each time, beyond what computing more is put aside."""
     off_between: tuple[Place, Place] | None
     """The calls between which that was, mostly."""
     off_by_state: tuple[tuple[str, float], ...] = ()

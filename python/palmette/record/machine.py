@@ -152,9 +152,9 @@ def plain_collective(function: str) -> str:
 
 
 MOST_STEPS = 3_000_000
-"""Of one plan that is simulated."""
+"""Steps of the longest plan that is simulated."""
 _FOR_ALL = ("alltoall", "reduce_scatter_block")
-"""Their calls' bytes are those of all blocks together."""
+"""Collectives whose calls' bytes are those of all blocks together."""
 _ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
 """Collectives whose blocks are of one size, so that a rank's call tells all."""
 _EXCHANGES = ("alltoallv", "alltoallw")

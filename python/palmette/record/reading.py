@@ -31,10 +31,10 @@ class Process:
     """One process, and the node that it runs on."""
 
     host: str
-    """Of several nodes of one name, which containers may have, the name of its file."""
+    """Name of the node; of several nodes of one name, which containers may have, the name of its file."""
     recorded: _core.RecordedProcess
     here: bool = False
-    """It ran under this node's kernel, since that was last started."""
+    """Whether it ran under this node's kernel, since that was last started."""
     file: Path | None = None
     section: int = 0
     """Which of the file's processes it is."""
@@ -42,9 +42,9 @@ class Process:
     synced: list[_core.ClockSync] = field(default_factory=list)
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
-    """By `palmette-lab simulate`: all clocks are one."""
+    """Whether it was recorded by `palmette-lab simulate`: all clocks are one."""
     boot_id: str = ""
-    """Of the machine that its node is, or is emulated on."""
+    """Boot id of the machine that its node is, or is emulated on."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -67,7 +67,7 @@ class Process:
         return first.offset_ns, round(error)
 
     def calls(self) -> list[_core.RecordedCall]:
-        """Its calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
+        """Calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
         return _core.Recording.calls_of(str(self.file), self.section) if self.file else []
 
     @property

@@ -18,7 +18,7 @@ from palmette.record.symbols import REGION, Frame, Framed, Resolver
 from palmette.units import plural
 
 MOST_ROWS = 500
-"""Of documents: the heaviest."""
+"""Rows of a document: the heaviest regions."""
 DEAR = 0.01
 """The share of all ranks' time from which on it is said that counting regions took it."""
 
@@ -43,12 +43,12 @@ class Region:
     """Processes in which it hasn't ended."""
     by_rank_s: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     mpi_s: float | None = None
-    """Of that in MPI calls; None: a function, or one of that name stands in several places among functions."""
+    """Part of inclusive_s in MPI calls; None: a function, or a name that stands in several places among functions."""
     exclusive_s: float = 0.0
 
     @property
     def inclusive_s(self) -> float:
-        """Of all ranks and threads together."""
+        """Seconds of all ranks and threads together, with all that is inside."""
         return sum(self.by_rank_s.values())
 
 

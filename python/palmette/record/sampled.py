@@ -13,7 +13,7 @@ from palmette.record.merging import read_contexts
 from palmette.record.reading import Job
 
 MOST_LINES = 200
-"""In documents."""
+"""Lines, and functions, that a document has at most."""
 MOST_CALLERS = 12
 """Callers of a function that are told, from the inside out."""
 LEAST = 0.005

@@ -33,7 +33,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Matrix:
-    """By sender and receiver, which are ranks or, of more than a page draws, groups of ranks that follow each other."""
+    """Bytes by sender and receiver: ranks, or groups of successive ranks where a page can't draw all."""
 
     names: list[str]
     messages: NDArray[np.float64]

@@ -55,19 +55,19 @@ class Sums:
 
     rows: list[Row]
     in_mpi_s: float
-    """Of all ranks together."""
+    """Seconds of all ranks in MPI."""
     ran_s: float
-    """From a process's first moment in the recorder to its last, of all ranks together."""
+    """Seconds from a process's first moment in the recorder to its last, of all ranks together."""
     calls: int
     call_cost_s: float
-    """Of recording one call, median of the processes; each has measured it at its start."""
+    """Seconds to record one call, median of the processes; each has measured it at its start."""
     clock_cost_s: float
-    """Of that, reading the clock twice."""
+    """Part of call_cost_s that reads the clock twice."""
     notes: list[str]
 
     @property
     def share(self) -> float | None:
-        """Of the ranks' time that they were in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
+        """Share of the ranks' time in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
         return self.in_mpi_s / self.ran_s if self.ran_s > 0 and self.in_mpi_s <= self.ran_s else None
 
 

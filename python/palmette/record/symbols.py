@@ -29,7 +29,7 @@ from palmette.record.structure.names import Names
 from palmette.record.structure.symbol_table import SymbolTable, build_id
 
 READING_S = 60.0
-"""For one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
+"""Time limit of one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
 QUIET_S = 2.0
 """After that long it is said what is being read."""
 WORKER = "palmette.record.structure.worker"
@@ -125,7 +125,7 @@ class _Read:
 
 
 _READ: dict[tuple[str, str], _Read] = defaultdict(_Read)
-"""By module and build id: of this process, since a report resolves the same places several times."""
+"""What this process has read, by module and build id: a report resolves the same places several times."""
 
 
 class Resolver:
@@ -251,7 +251,7 @@ class _Worker:
         self._begun = self._module_begun = time.monotonic()
         self._module, self._is_told = 0, False
         self.answered = 0
-        """Of the module that is being read."""
+        """Answers for the module that is being read."""
         self.reason = ""
         """Why it has ended before all was answered."""
 

@@ -17,9 +17,9 @@ from palmette.record.reading import Job
 from palmette.record.sampled import MOST_LINES, nodes_of_tree
 
 MOST_COLUMNS = 128
-"""Of the picture: more ranks share columns, which are means of them."""
+"""Columns of the picture: more ranks share columns, which are means of them."""
 BINS = 16
-"""Of a histogram, from the least of all ranks to the most."""
+"""Bins of a histogram, from the least of all ranks to the most."""
 AROUND = 6
 """Lines of source before and behind one in which time was spent."""
 MOST_SOURCE_BYTES = 300_000

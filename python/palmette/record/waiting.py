@@ -33,7 +33,7 @@ class Open:
     waits_for: list[str] = field(default_factory=list)
     """Names of processes, as far as they can be told."""
     requests: list[_core.OutstandingRequest] = field(default_factory=list)
-    """That it waits for."""
+    """Requests that the call waits for."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Collective:
     instance: int
     inside: list[Open]
     missing: list[Process]
-    """Those that have begun fewer collectives there."""
+    """Ranks that have begun fewer collectives on the communicator."""
     unknown: int
     """Ranks of the communicator of which nothing is known."""
 

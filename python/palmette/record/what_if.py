@@ -34,9 +34,9 @@ MOST_ROWS = 8
 MOST_PLACED = 4096
 """Ranks whose matrix of messages still fits into memory."""
 LEAST_S = 1e-9
-"""For bounds of what crosses no link."""
+"""Bound in seconds of what crosses no link."""
 MPI = "mpi"
-"""For an algorithm: the MPI's own."""
+"""Algorithm that stands for the MPI's own."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class Expected:
     """What a job would take."""
 
     time_s: float
-    """As recorded."""
+    """Run time as recorded."""
     expected_s: float
     range_s: tuple[float, float]
     rows: list[Row] = field(default_factory=list)
-    """Those whose time changes most."""
+    """Rows whose time changes most."""
     ranks: list[tuple[int, float, float]] = field(default_factory=list)
     """(rank, time in MPI as recorded, as expected), those that gain most first."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def gain(self) -> float:
-        """Of the run time; negative: it would take longer."""
+        """Share of the run time that is saved; negative: it would take longer."""
         return 1 - self.expected_s / self.time_s if self.time_s > 0 else 0.0
 
 

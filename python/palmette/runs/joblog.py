@@ -29,7 +29,7 @@ class JobSums:
     users: set[int] = field(default_factory=set)
     hours: float = 0.0
     served_hours: float = 0.0
-    """In served calls."""
+    """Node hours in served calls."""
     compared: int = 0
     """Jobs that know from compared calls what they have saved."""
     saved_hours: float = 0.0
@@ -58,7 +58,7 @@ class Jobs:
     by_program: dict[str, JobSums]
     """The one with the most node hours first."""
     off: dict[str, JobSums]
-    """By the reason why nothing was served, the most frequent first."""
+    """Sums by the reason why nothing was served, the most frequent first."""
     first: str
     last: str
     skipped: int

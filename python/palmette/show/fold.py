@@ -60,7 +60,7 @@ class Folded:
 
     @property
     def aggregators(self) -> list[Aggregator]:
-        """Those of one member, where all have the same number."""
+        """Aggregators of one member, where all members have the same number."""
         counts = {len(member.aggregators) for member in self.members}
         return self.members[0].aggregators if len(counts) == 1 else []
 

@@ -41,7 +41,7 @@ class Cell:
     palmette_s: float | None
     algorithm: str
     rivals_s: dict[str, float]
-    """Of those whose result was right."""
+    """Seconds of rivals whose result was right."""
     bound: Limit
     """0 seconds: unknown."""
     checked: bool = True
@@ -141,7 +141,7 @@ class Run:
 
 
 RECORDED_BYTES = 8 << 20
-"""Of a simulated rank's recording: all of them are on this machine."""
+"""Size of a simulated rank's recording: all of them are on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Asked:
     sizes: Sequence[int]
     rivals: Sequence[str]
     sizes_of: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Where a collective has sizes of its own."""
+    """Sizes of collectives that have their own."""
     root: int = 0
     checks: bool = True
     cpu_limit_s: int = 120
@@ -164,7 +164,7 @@ class Asked:
     recording: tuple[str, Path] | None = None
     """The variable that records palmette's part, and its folder: one for each simulation where there are several."""
     rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
-    """Where a collective has other rivals from some size on."""
+    """First size, and the rivals from it on, of collectives whose rivals change."""
 
     def sizes_for(self, collective: str) -> Sequence[int]:
         """Return the sizes at which a collective is called; a barrier has none."""

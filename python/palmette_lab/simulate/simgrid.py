@@ -23,7 +23,7 @@ VERSION = "3.32"
 """The version that times are pinned to: another one gives others, by about 1 % (docs/decisions/0011-simgrid.md)."""
 PROGRAM = Path(palmette.__path__[0]) / "bin" / "simbench.smpi"
 ALONE = PROGRAM.with_name("simbench-alone.smpi")
-"""The same without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
+"""PROGRAM without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
 START = PROGRAM.with_name("simbench-start.so")
 """Preloaded into the simulator: the start of a job without p² messages (src/programs/simbench/start.cpp)."""
 _MAKE = "`make simulate` in palmette's source installs SimGrid and builds the program (Debian 12, as root)"

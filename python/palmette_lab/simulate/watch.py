@@ -17,7 +17,7 @@ from palmette_lab.simulate.platform import platform_xml
 from palmette_lab.simulate.run import UNDERNEATH, end_costs, events_of, started
 
 _STEPS = 400
-"""At least so many exchanges of each process, in whole rounds; the time of a round is their mean."""
+"""Exchanges of each process at least, in whole rounds; the time of a round is their mean."""
 
 
 def watched(

@@ -121,7 +121,7 @@ def shuffled(records: list[str], seed: int) -> list[str]:
 
 
 def ibdiagnet(text: str) -> str:
-    """The same listing in the dialect of ibdiagnet, where a record that tells its system has it before the switch."""
+    """Return the listing in the dialect of ibdiagnet, where a record that tells its system has it before the switch."""
     text = re.sub(r"sysimgguid=0x(\w+)\nswitchguid=0x\w+\((\w+)\)", r"sysimgguid=0x\1\nswitchguid=0x\1(\2)", text)
     text = re.sub(r"vendid=0x(\w+)", lambda m: f"vendid=0x{int(m[1], 16):08x}", text)
     text = re.sub(r"(sysimgguid|caguid|rtguid|switchguid)=0x(\w+)", lambda m: f"{m[1]}=0x{int(m[2], 16):016x}", text)

@@ -17,7 +17,7 @@ from palmette.record.reading import Job, RecordError
 from palmette.record.sent import traffic_of
 
 MACHINE = "2node@100Mbit/s:2core"
-"""Its hosts are called h0 and h1."""
+"""A lab whose hosts are called h0 and h1."""
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 Rows = list[tuple[int, int, int]]
 """from, to, bytes."""

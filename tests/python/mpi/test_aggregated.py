@@ -34,7 +34,7 @@ SHORT_OPERATION = 2 * MEMBERS
 SHORT_WITH_SETUP = 3 * MEMBERS + SHORT_OPERATION
 EXPIRY_S = 1 << 40
 HUNG_S = 60.0
-"""Of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
+"""Time limit of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
 
 Called = Callable[[str], Mpi]
 
@@ -215,7 +215,7 @@ def test_a_daemon_that_dies_at_any_frame_of_a_short_sum(
 
 
 def test_a_later_short_sum_fails(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
-    """Those that follow on the communicator are the hosts', until a second look at the 256th makes new groups."""
+    """Later sums on the communicator are the hosts', until a second look at the 256th makes new groups."""
     at = range(0, 3 * SHORT_OPERATION, 5)
     with Proxy(daemon, "kill", at, ranks=MEMBERS) as proxy:
         ran = mpi_called("mpich").run(

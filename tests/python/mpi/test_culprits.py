@@ -26,9 +26,9 @@ pytestmark = pytest.mark.mpi
 
 PROGRAMS = Path(__file__).parent / "programs"
 RATE_HZ = 500
-"""Of processor time: the late rank of each run has some 200 samples where timers tick 250 times a second."""
+"""Samples a second of processor time: the late rank of each run has some 200 where timers tick 250 times a second."""
 LATE_MS = 40
-"""In each of 20 steps."""
+"""Delay in each of 20 steps."""
 
 
 def marked(source: Path, mark: str) -> list[int]:

@@ -162,7 +162,7 @@ def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnD
     "function", ["cuMemcpyAsync:30", "cuStreamCreate:1", "cuMemcpy2DAsync_v2:3", "cuStreamSynchronize:9"]
 )
 def test_a_copy_that_fails_is_an_error_of_its_rank(on_device: Callable[..., OnDevice], function: str) -> None:
-    """And no other rank waits for it."""
+    """No other rank waits for the failed one."""
     mpi = on_device("mpich", f"fail={function}")
     ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--cases", 40, settings=LEVEL_BY_LEVEL, timeout_s=60)
     assert ran.status != 0

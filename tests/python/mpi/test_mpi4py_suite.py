@@ -23,7 +23,7 @@ RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
 YIELD_SLEEPS = ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"
 SUITES = ROOT / ".venv" / "mpi4py"
 ABI_PYTHON = SUITES / "abi" / "bin" / "python"
-"""Its mpi4py is for the standard's ABI."""
+"""Python whose mpi4py is for the standard's ABI."""
 DEBIAN_PYTHON = Path("/usr/bin/python3")
 NAMES = ("mpich", "openmpi", "impi")
 # They start other MPI jobs, or ask about the installed package.

@@ -27,7 +27,7 @@ from .test_fortran import compiled, environment
 pytestmark = pytest.mark.mpi
 PROGRAMS = Path(__file__).with_name("programs")
 CLOCKS = 1e-3
-"""By how much the program's clock and the recorder's may differ in the length of a second."""
+"""Relative difference of the program's and the recorder's clocks."""
 
 
 def built(mpi: Mpi, source: str, folder: Path, *flags: str) -> Path:

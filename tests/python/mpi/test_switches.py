@@ -27,7 +27,7 @@ pytestmark = pytest.mark.mpi
 TWIN = PRELOADS / "sharp" / "libsharp_coll.so.5"
 LEADERS = 4
 CONNECTIONS = LEADERS + 1
-"""Of a communicator: one for each leader's membership, and one by which the first asks for the daemon's limits."""
+"""Connections of a communicator: one for each leader's membership, one that asks for the daemon's limits."""
 TRIAL, OPERATION = 2 * LEADERS, 2 * LEADERS
 """Frames with data or results."""
 
@@ -305,7 +305,7 @@ def test_a_library_with_another_interface_is_refused(
 
 @pytest.mark.parametrize("fault", ["close", "kill"])
 def test_switches_that_go_at_any_frame(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
-    """Of the operations, the trial's among them."""
+    """Switches go at any frame of the operations, the trial's among them."""
     generations = TRIAL + OPERATION
     with Proxy(daemon, fault, ranks=CONNECTIONS) as proxy:
         ran = mpi_called("mpich").run(

@@ -34,7 +34,7 @@ Ran = tuple[Ended, dict[str, Any] | None]
 
 @cache
 def programs_digest() -> str:
-    """Of the sources of the program that rivals run in."""
+    """Return the digest of the sources of the program that rivals run in."""
     digest = hashlib.sha256()
     for path in sorted((ROOT / "src" / "programs" / "simbench").iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
@@ -88,7 +88,7 @@ class Rivals:
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 PRECISION_S = 2e-8
-"""Of SimGrid's clock, with room for sums of it in another order."""
+"""Precision of SimGrid's clock, with room for sums of it in another order."""
 
 
 def alike(output: str, other: str) -> bool:

@@ -125,7 +125,7 @@ def test_the_late_rank_is_found_first(simulated: Simulated, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
 def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: Simulated, name: str) -> None:
-    """Also where another one passes the delay on."""
+    """The rank is named also where another one passes the delay on."""
     job, late = simulated(name), SIMULATED[name].late
     findings = findings_of(job)
     causes = causes_of(job, findings)

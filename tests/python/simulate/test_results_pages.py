@@ -58,7 +58,7 @@ class Page:
     text: str
     cells: list[Printed]
     means: dict[tuple[str, str], float]
-    """By collective and placement, or `all`."""
+    """Means by collective and placement, or `all`."""
 
     def cell(self, collective: str, size_bytes: int, placement: str) -> Printed:
         """The only one of its kind."""

@@ -22,7 +22,7 @@ class Group:
     """A switch of a written platform, with the switches or hosts below it."""
 
     up_bytes_per_s: float
-    """Of its uplink; 0 where it has none."""
+    """Rate of the switch's uplink; 0 where it has none."""
     groups: list[Group]
     hosts: list[float]
     """The rate of each host's link."""

@@ -23,9 +23,9 @@ class Format:
 
     module: str
     needs_calls: bool = False
-    """Single calls, which a profile doesn't have."""
+    """Whether it needs single calls, which a profile doesn't have."""
     has_calls: bool = True
-    """Of a trace; else sums, as of a profile."""
+    """Whether it has single calls where a trace is converted; else sums, as of a profile."""
     is_folder: bool = False
     passes: int = 1
     """How often it reads the calls: messages are matched before anything is written."""

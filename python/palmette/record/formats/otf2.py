@@ -105,7 +105,7 @@ class _Writer:
         self._metric: Any = None
         self._stack: Any = None
         self._contexts: dict[int, Any] = {}
-        """By site."""
+        """Handle of the calling context of each site."""
         self._samples = samples_of(selection)
 
     def process(self, index: int, found: messages.Messages) -> None:

@@ -23,7 +23,7 @@ class Machine:
 
     name: str
     gap: bytes
-    """Between functions: instructions that do nothing, behind which what reads wrongly is in step again."""
+    """Padding between functions: instructions that do nothing, after which decoding is in step again."""
     kinds: tuple[tuple[str, re.Pattern[str]], ...]
 
 
@@ -42,7 +42,7 @@ MACHINES = {
         ),
     ),
 }  # fmt: skip
-"""By e_machine of ELF files."""
+"""Instruction sets by e_machine of ELF files."""
 LINE = re.compile(
     r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|addr32|data16|rep|repn?z|cs|ds) )*([^\s]+)[ \t]*([^\n]*)$", re.MULTILINE
 )
@@ -55,9 +55,9 @@ class Instruction(NamedTuple):
 
     address: int
     following: int
-    """The next one's address."""
+    """Address of the next instruction."""
     target: int
-    """Of a conditional branch or a jump; else -1."""
+    """Target address of a conditional branch or a jump; else -1."""
     kind: str
     """conditional, jump, indirect or leave (the function); empty of others, calls among them."""
 
@@ -75,7 +75,7 @@ class _Laid(NamedTuple):
     begin: int
     end: int
     move: int
-    """From there to the address in the module."""
+    """Offset from the address in the text to the address in the module."""
     function: int
 
 

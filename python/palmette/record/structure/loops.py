@@ -47,7 +47,7 @@ class Nest:
             if not self._seen[root]:
                 self._search(successors, root)
         self.innermost = [at if self.is_header[at] else self._head[at] for at in range(count)]
-        """By block: the header of the innermost loop with it; -1: none."""
+        """Header of the innermost loop of each block; -1: none."""
 
     def outer(self, header: int) -> int:
         """Return the header of the loop that a loop is in; -1: none."""

@@ -18,7 +18,7 @@ from palmette.record.structure.scopes import DebugInformation, Line, Scope
 from palmette.record.structure.symbol_table import SymbolTable
 
 BATCH_BYTES = 1 << 20
-"""Of code that is disassembled at a time: its text is some 20 times as long."""
+"""Bytes of code that are disassembled at a time: their text is some 20 times as long."""
 MANGLED = ("_Z", "_R")
 """Begin linkers' names of C++ and Rust."""
 LONGEST = 16 << 20
@@ -31,9 +31,9 @@ class Around(NamedTuple):
     function: str
     file: str
     line: int
-    """Of the address, or of the call of what is inlined; 0 where it isn't known."""
+    """Line of the address, or of the call of what is inlined; 0 where it isn't known."""
     loops: tuple[tuple[str, str, int], ...] = ()
-    """Name, file and line of each."""
+    """Name, file and line of each loop."""
 
 
 class _Function(NamedTuple):

@@ -25,9 +25,9 @@ class Scope:
     ranges: list[tuple[int, int]]
     """First address, and the one behind the last; several where a compiler has moved cold parts away."""
     name: str = ""
-    """As the linker knows it where the language has such names, else as the source has it."""
+    """Linker's name where the language has such names, else the source's."""
     called: Line = NOWHERE
-    """Where it is inlined: the line of the call."""
+    """Line of the call where the function is inlined."""
     inlined: list[Scope] = field(default_factory=list)
 
     def holds(self, address: int) -> bool:

@@ -205,7 +205,7 @@ def check_late() -> None:
 
 
 def check_failing() -> None:
-    """Of all runs one fails, on all ranks; the others are right."""
+    """One of all runs fails, on all ranks; the others are right."""
     plans = [Case(name, 200, factorings[0], index) for index, name in enumerate(("allreduce", "alltoall"))]
     failed: list[tuple[int, int]] = []
     for turn in range(6):

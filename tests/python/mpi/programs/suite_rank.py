@@ -15,7 +15,7 @@ written = (Path(folder) / RANK).open("w", encoding="utf-8", buffering=1)
 
 
 class Told(unittest.TextTestResult):
-    """Also writes each outcome."""
+    """Result that also writes each outcome."""
 
     def addSuccess(self, test):
         super().addSuccess(test)
