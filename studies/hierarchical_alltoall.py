@@ -28,7 +28,7 @@ from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import Cluster, from_spec, prepared
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import make_job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.run import PALMETTE, simulate
 
 NODES = (4, 8, 16, 32, 64)
@@ -158,7 +158,7 @@ def shapes() -> list[Shape]:
 
 
 def simulated(
-    shape: Shape, form: Form, smpirun: str, store: Kept | None, cpu_limit_s: int
+    shape: Shape, form: Form, smpirun: str, store: SimulationCache | None, cpu_limit_s: int
 ) -> tuple[dict[int, float], str]:
     """Simulate a form; returns seconds by size, and what ended it too early. Raises SimulateError."""
     sizes, algorithm, where = sizes_of(shape), form.plan_of(shape[1]), f"{shape[0]} x {shape[1]}, {form.name}"
@@ -349,7 +349,7 @@ def to_json(samples: Sequence[Sample], dropped: Sequence[str], version: str) -> 
 def simulate_all(options: argparse.Namespace) -> None:
     """Simulate, and write samples and picture. Raises SimulateError and OSError."""
     smpirun = simgrid.find_smpirun()
-    store = Kept(Path(options.keep)) if options.keep else None
+    store = SimulationCache(Path(options.keep)) if options.keep else None
     folder = Path(options.write)
     folder.mkdir(parents=True, exist_ok=True)
     samples: list[Sample] = []

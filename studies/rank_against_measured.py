@@ -29,11 +29,11 @@ from palmette.measure.machine import describe_machine
 from palmette.mpi import install as mpi_install
 from palmette.tune.errors import TuneError
 from palmette.tune.forecast import Predict, forecasts, predictor
-from palmette.tune.job import How, Question, Watcher, measure
+from palmette.tune.job import Question, RoundOptions, Watcher, measure
 from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, job_on
 from palmette.tune.ranking import Pair, pairs_of, predicted_of, spread, within
-from palmette.tune.results import Cell, Measured
+from palmette.tune.results import CandidateTimes, Cell
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
 from palmette.units import time_text
 from palmette_lab.lab import Lab, LabError
@@ -42,7 +42,7 @@ from palmette_lab.sets import LAB
 
 STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"
-HOW = How(min_rounds=5, max_rounds=8, keep_all=True)
+HOW = RoundOptions(min_rounds=5, max_rounds=8, keep_all=True)
 NEAR = 0.25
 """Upper bound on the error of a prediction that counts as near."""
 CALLS = 5 + HOW.max_rounds
@@ -124,7 +124,7 @@ def near(errors: Sequence[float]) -> int:
     return sum(abs(error) <= NEAR for error in errors)
 
 
-def _predicted(predict: Predict | None, cell: Cell) -> Callable[[Measured], float | None]:
+def _predicted(predict: Predict | None, cell: Cell) -> Callable[[CandidateTimes], float | None]:
     return lambda one: predict(one.spec, cell) if predict else one.predicted_s
 
 

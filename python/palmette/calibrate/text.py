@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from palmette.calibrate.estimate import FEWEST, Estimate
-from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.measure import LevelSteps, MachineSteps
 from palmette.calibrate.steps import ROUND_S
 from palmette.calibrate.write import costs_of
 from palmette.present.table import aligned
@@ -16,7 +16,7 @@ from palmette.units import plural, rate_text, time_text
 SAME_HOST = "same host"
 
 
-def plan_line(measured: Measured) -> str:
+def plan_line(measured: MachineSteps) -> str:
     """Return what is going to be measured and the maximum duration, in one line."""
     levels = sum(bool(level.steps) for level in measured.levels)
     pairs = sum(len(level.plan.pairs) for level in measured.levels if level.steps)
@@ -29,12 +29,12 @@ def plan_line(measured: Measured) -> str:
     )
 
 
-def least_s(measured: Measured) -> float:
+def least_s(measured: MachineSteps) -> float:
     """Return what the rounds that are always done take, if ranks answer at once."""
     return FEWEST * ROUND_S * len(measured.steps)
 
 
-def overrun_line(measured: Measured) -> str | None:
+def overrun_line(measured: MachineSteps) -> str | None:
     """Return, after a first round, that FEWEST of them take longer than the budget; None where they don't."""
     seconds = measured.seconds / measured.rounds * FEWEST
     if measured.rounds != 1 or seconds <= measured.effort.budget_s:
@@ -47,7 +47,7 @@ UNSURE = 0.5
 """Errors above this share are said."""
 
 
-def unsure_lines(measured: Measured) -> list[str]:
+def unsure_lines(measured: MachineSteps) -> list[str]:
     """Return a remark for each level, and the memory, of which something is written that is hardly known."""
     values: dict[str, dict[str, float]] = {}
     for level in measured.levels:
@@ -74,7 +74,7 @@ def error_text(error: float) -> str:
     return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
 
 
-def level_lines(measured: Measured) -> list[str]:
+def level_lines(measured: MachineSteps) -> list[str]:
     """Return the costs of each level with their errors."""
     rows = [["level", "latency", "", "overhead", "", "stream", "", "shared edge", ""]]
     for level in measured.levels:
@@ -95,7 +95,7 @@ def _shared_cells(fit: Any) -> list[str]:
     return [f"{least}{rate_text(fit.bytes_per_s)}", error_text(fit.error)]
 
 
-def memory_line(measured: Measured) -> str:
+def memory_line(measured: MachineSteps) -> str:
     """Return the copy and reduction rates of one rank in its own memory."""
 
     def text(estimate: Estimate) -> str:
@@ -104,7 +104,7 @@ def memory_line(measured: Measured) -> str:
     return f"memory of one rank: copies {text(measured.memory.copy)}, reduces {text(measured.memory.reduce)}"
 
 
-def node_memory_line(measured: Measured) -> str | None:
+def node_memory_line(measured: MachineSteps) -> str | None:
     """Return the aggregate copy rate of concurrent ranks of one node; None where no node has several."""
     together = measured.node_memory
     if together is None or not together.rates:
@@ -117,7 +117,7 @@ def node_memory_line(measured: Measured) -> str | None:
     )
 
 
-def notes(measured: Measured) -> list[str]:
+def notes(measured: MachineSteps) -> list[str]:
     """Return what wasn't measured, and what hasn't converged."""
     lines = [f"{level.plan.name}: {level.plan.why_not}" for level in measured.levels if level.plan.why_not]
     unsure = [step for step in measured.steps if step.error > measured.effort.target]
@@ -130,7 +130,7 @@ def notes(measured: Measured) -> list[str]:
     return lines
 
 
-def to_json(measured: Measured, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
+def to_json(measured: MachineSteps, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
     """Return the result as JSON values."""
     machine = topology.to_json()["machine"]
     return {

@@ -11,7 +11,7 @@ from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.progress import Bar
 from palmette.present.words import wrapped
-from palmette.record.formats.convert import FORMATS, Converted, convert
+from palmette.record.formats.convert import FORMATS, Conversion, convert
 from palmette.record.reading import RecordError, read_job
 
 EXAMPLE = "palmette convert calls --to perfetto -o calls.pftrace"
@@ -91,7 +91,7 @@ def _ranks(text: str) -> list[int]:
     return sorted(found)
 
 
-def _lines(output: Path, done: Converted) -> list[str]:
+def _lines(output: Path, done: Conversion) -> list[str]:
     counts = done.counts
     parts = [f"{counts.calls:,} calls"]
     parts += [f"{counts.requests:,} requests"] if counts.requests else []
@@ -103,7 +103,7 @@ def _lines(output: Path, done: Converted) -> list[str]:
     return lines
 
 
-def _document(name: str, output: Path, done: Converted) -> dict[str, object]:
+def _document(name: str, output: Path, done: Conversion) -> dict[str, object]:
     counts = done.counts
     return {
         "format": name, "output": str(output), "ranks": done.ranks, "calls": counts.calls,

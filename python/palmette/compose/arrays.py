@@ -119,7 +119,7 @@ class _Tensor(ctypes.Structure):
     )
 
 
-class _Versioned(ctypes.Structure):
+class _VersionedTensor(ctypes.Structure):
     """DLPack's DLManagedTensorVersioned, from 1.0 on."""
 
     _fields_ = (
@@ -174,7 +174,7 @@ def _tensor_in(argument: str, capsule: object) -> tuple[_Tensor, bool]:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
     if valid(capsule, b"dltensor_versioned"):
-        managed = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        managed = _VersionedTensor.from_address(pointer(capsule, b"dltensor_versioned"))
         if managed.major != 1:
             raise ComposeError(f"{argument}: DLPack {managed.major}.{managed.minor} is newer than 1.x")
         if managed.flags & _IS_COPY:

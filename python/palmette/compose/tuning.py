@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from palmette import _core
 from palmette.compose.auto import Explorer
-from palmette.compose.bench import Asked, Named, Settings
+from palmette.compose.bench import BenchCase, NamedFactoring, Settings
 from palmette.compose.composition import Composition
 
 MOST = 32
@@ -26,7 +26,7 @@ FEWEST = 2
 
 def candidates(
     composition: Composition, job: _core.Job, progress: Callable[[str], None] | None = None
-) -> tuple[Named, ...]:
+) -> tuple[NamedFactoring, ...]:
     """Return the candidates to measure, the best by the model first. Raises `_core.Error`."""
     explorer = Explorer(composition, job, progress)
     shapes = sorted(explorer.evaluate_all(explorer.shapes()), key=lambda one: one.cost)[:BEST_SHAPES]
@@ -37,10 +37,12 @@ def candidates(
         for base, stripes, parts in itertools.product(bases, (1, *explorer.stripes()), (1, *explorer.depths()))
     )
     found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[:MOST]
-    return tuple(Named(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1))
+    return tuple(
+        NamedFactoring(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1)
+    )
 
 
-def choose_seconds(asked: Sequence[Asked], settings: Settings, share_s: float) -> tuple[list[Asked], Settings]:
+def choose_seconds(asked: Sequence[BenchCase], settings: Settings, share_s: float) -> tuple[list[BenchCase], Settings]:
     """Return the candidates and settings for a budget of `share_s` seconds per composition.
 
     These are as many candidates, the best by the model first, as can be called a few times each in half of it, but at

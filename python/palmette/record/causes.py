@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from palmette import _core
 from palmette.record.contexts import Contexts
 from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files, whole_time_s
-from palmette.record.late import Late, late_of
+from palmette.record.late import LateCause, late_of
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
 from palmette.record.processors import crowd_of
@@ -114,7 +114,7 @@ class Causes:
     """Ranks that wait for one another in a row, by function and place."""
     message_runs: dict[tuple[str, Place], list[_core.MessageRuns]] = field(default_factory=lambda: defaultdict(list))
     """Many small messages in a row, by function and place."""
-    late: dict[Finding, Late] = field(default_factory=dict)
+    late: dict[Finding, LateCause] = field(default_factory=dict)
     """What made ranks late, by samples, for each finding of waiting."""
 
 
@@ -216,9 +216,9 @@ def _late(
     cpu_s: float,
     *,
     is_crowded: bool,
-) -> dict[Finding, Late]:
+) -> dict[Finding, LateCause]:
     """Return what made the ranks late whom findings name. `cpu_s`: computing of all ranks, on a processor."""
-    told: dict[Finding, Late] = {}
+    told: dict[Finding, LateCause] = {}
     useful_s = sum(findings.view.waits.useful_s)
     on_processor = min(1.0, cpu_s / useful_s) if cpu_s > 0 and useful_s > 0 else 1.0
     for one in findings.found:

@@ -37,7 +37,7 @@ class Key:
 
 
 @dataclass
-class Taken:
+class RunCost:
     """What it took in one run, per rank."""
 
     seconds: float = 0.0
@@ -49,8 +49,8 @@ class Change:
     """What a function took in both runs, seconds and calls per rank; None: it wasn't met in that run."""
 
     key: Key
-    before: Taken | None
-    after: Taken | None
+    before: RunCost | None
+    after: RunCost | None
 
     @property
     def more_s(self) -> float:
@@ -65,7 +65,7 @@ class Change:
         return self.after.seconds / self.before.seconds
 
 
-Rows = Mapping[Key, Taken]
+Rows = Mapping[Key, RunCost]
 
 
 def changes(before: Rows, after: Rows) -> list[Change]:
@@ -83,7 +83,7 @@ def rows_from(
     """Return the rows of a run of so many ranks. `calls`: MPI function, place, seconds and number; `functions`: the
     program's own, by samples: name, file and processor seconds.
     """
-    found: dict[Key, Taken] = defaultdict(Taken)
+    found: dict[Key, RunCost] = defaultdict(RunCost)
     ranks = max(1, ranks)
     if computing_s is not None:
         found[Key(COMPUTING, "")].seconds += computing_s / ranks

@@ -30,7 +30,7 @@ from palmette.record.symbols import (
     STARTS,
     SYSTEM,
     Frame,
-    Framed,
+    FrameLike,
     Place,
     Resolver,
     cython_name,
@@ -88,7 +88,7 @@ class Site:
         return f"{self.function.partition('(')[0] or self.function}()"
 
 
-class SampledFrame(Framed, Protocol):
+class SampledFrame(FrameLike, Protocol):
     """A frame as `_core.SampledFrame` has it."""
 
     @property
@@ -101,7 +101,7 @@ class SampledFrame(Framed, Protocol):
     def line(self) -> int: ...
 
 
-class Read(Protocol):
+class ContextData(Protocol):
     """Contexts as `_core.JobContexts` has them."""
 
     @property
@@ -153,7 +153,7 @@ def summed(at: NDArray[Any], seconds: NDArray[np.float64], size: int) -> NDArray
 class Contexts:
     """The tree of a job. Cost: a reading of each module, and O(contexts of all ranks)."""
 
-    def __init__(self, read: Read, ranks: Sequence[int], notes: list[str] | None = None) -> None:
+    def __init__(self, read: ContextData, ranks: Sequence[int], notes: list[str] | None = None) -> None:
         self.ranks = list(ranks)
         """Rank of each process."""
         self.sites: list[Site] = [Site("all", "", 0, "native", is_own=False)]
@@ -195,7 +195,7 @@ class Contexts:
 
     # What they are called.
 
-    def _merged(self, read: Read, frames: _Frames) -> NDArray[np.int64]:
+    def _merged(self, read: ContextData, frames: _Frames) -> NDArray[np.int64]:
         parents, numbers = read.parent.tolist(), read.frame.tolist()
         found = np.zeros(len(parents), np.int64)
         for at in range(1, len(parents)):
@@ -456,7 +456,7 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
-def _asked(read: Read, frames: Sequence[SampledFrame]) -> set[int]:
+def _asked(read: ContextData, frames: Sequence[SampledFrame]) -> set[int]:
     """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
     and those of modules that are met outside, too.
     """

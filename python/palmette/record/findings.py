@@ -53,7 +53,7 @@ class Cause(Protocol):
 
 
 class Lateness(Protocol):
-    """What made a rank late by samples: palmette.record.late.Late."""
+    """What made a rank late by samples: palmette.record.late.LateCause."""
 
     @property
     def sentence(self) -> str:

@@ -15,7 +15,7 @@ from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
-from palmette.record.what_if import Wanted, auto_placement, with_changes
+from palmette.record.what_if import Alternative, auto_placement, with_changes
 
 FULL = 0.8
 """Share of a link's rate: a link that carries more in a bin of time is full there."""
@@ -127,6 +127,6 @@ def _gain_of_order(job: Job, seats: Seats) -> float:
     """Return by which share the run would be shorter with the best order of ranks that is found; 0: none is."""
     try:
         placed = seats.job.restricted_to(list(auto_placement(job, seats).order))
-        return max(0.0, with_changes(job, seats, Wanted(job=placed), (1.0,)).gain)
+        return max(0.0, with_changes(job, seats, Alternative(job=placed), (1.0,)).gain)
     except (_core.Error, RecordError, MapError):
         return 0.0

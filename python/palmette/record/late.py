@@ -38,7 +38,7 @@ WORTH = 0.25
 
 
 @dataclass(frozen=True)
-class Blamed:
+class Culprit:
     """A function in which a late rank spends more than those that wait for it."""
 
     site: Site
@@ -76,7 +76,7 @@ processes, too."""
 
 
 @dataclass(frozen=True)
-class Late:
+class LateCause:
     """What made a rank late, of all its late calls at one place."""
 
     rank: int
@@ -91,9 +91,9 @@ class Late:
     """The calls between which that was, mostly."""
     off_by_state: tuple[tuple[str, float], ...] = ()
     """Seconds of that by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
-    blamed: tuple[Blamed, ...] = ()
+    blamed: tuple[Culprit, ...] = ()
     """Functions, the costliest first."""
-    beside: Blamed | None = None
+    beside: Culprit | None = None
     """What other threads of the rank do meanwhile, where it is off the processor."""
     waiter: int | None = None
     """The rank that waits, where it is always the same."""
@@ -159,7 +159,7 @@ def late_of(
     on_processor: float = 1.0,
     *,
     is_crowded: bool = False,
-) -> Late | None:
+) -> LateCause | None:
     """Return what made one rank late, of its late calls at one place: `works` has them by call path. `places` is by
     path, `ranks` by process; `on_processor` is the share of computing time that ranks of the job are on a processor,
     for intervals in which those that wait have nothing to compute, and at most that where there are more ranks than
@@ -190,7 +190,7 @@ def late_of(
         ((one.beside, one.beside_late_s, one.beside_other_s) for one in chosen), contexts
     )
     beside = _blamed(late_beside, other_beside, 0.0, times, contexts)
-    return Late(
+    return LateCause(
         ranks[chosen[0].process], times, late_s / times, other_s / times, off_s / times, found_off,
         _by_state(chosen, off_s, times), tuple(blamed), beside[0] if beside else None,
         ranks[next(iter(waiters))] if len(waiters) == 1 else None,
@@ -239,7 +239,7 @@ def _by_site(rows: Iterable[Columns], contexts: Contexts) -> tuple[NDArray[np.fl
 
 def _blamed(
     late: NDArray[np.float64], other: NDArray[np.float64], off_s: float, times: int, contexts: Contexts
-) -> list[Blamed]:
+) -> list[Culprit]:
     """Return the functions that explain most of the difference."""
     more = late - other
     # A call of MPI's in an interval is accounted for by itself.
@@ -262,14 +262,14 @@ def _blamed(
                 float(contexts.with_callees(_by_node(one, contexts))[above].sum()) for one in (late, other)
             )
             return [_whole_of(above, more, (late_s, other_s), whole, times, contexts)]
-    found: list[Blamed] = []
+    found: list[Culprit] = []
     for key in order[:2]:
         if found and sums[key] < WORTH * whole:
             break
         sites = by_function[key]
         site = _most([int(homes[one]) for one in sites], more[sites], contexts)
         found.append(
-            Blamed(
+            Culprit(
                 contexts.sites[site], _caller(sites, more, contexts), min(1.0, sums[key] / whole),
                 float(late[sites].sum()) / times, float(other[sites].sum()) / times,
             )
@@ -341,7 +341,7 @@ def _whole_of(
     whole: float,
     times: int,
     contexts: Contexts,
-) -> Blamed:
+) -> Culprit:
     """Return a function with what it calls."""
     inside = more.copy()
     for site in range(len(inside) - 1, 0, -1):
@@ -349,13 +349,13 @@ def _whole_of(
     sites = [one for one in range(len(inside)) if contexts.function_of_node[contexts.node_of_site[one]] in nodes]
     site = max(sites, key=lambda one: inside[one])
     late_s, other_s = seconds
-    return Blamed(
+    return Culprit(
         contexts.sites[site], _caller([site], inside, contexts), min(1.0, (late_s - other_s) / whole), late_s / times,
         other_s / times, with_callees=True,
     )  # fmt: skip
 
 
-def late_to_json(late: Late) -> dict[str, Any]:
+def late_to_json(late: LateCause) -> dict[str, Any]:
     """Return it as a document; times are seconds, each time that the rank was late."""
     return {
         "rank": late.rank, "times": late.times, "late_s": late.late_s, "other_s": late.other_s,

@@ -14,7 +14,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.record.reading import Job, Process
-from palmette.record.symbols import REGION, Frame, Framed, Resolver
+from palmette.record.symbols import REGION, Frame, FrameLike, Resolver
 from palmette.units import plural
 
 MOST_ROWS = 500
@@ -52,7 +52,7 @@ class Region:
         return sum(self.by_rank_s.values())
 
 
-def chain_of(path: Sequence[Framed]) -> tuple[str, ...]:
+def chain_of(path: Sequence[FrameLike]) -> tuple[str, ...]:
     """Return the regions that a call path lies in, the outermost first."""
     return tuple(frame.module.removeprefix(REGION) for frame in path[::-1] if frame.module.startswith(REGION))
 

@@ -15,7 +15,7 @@ from palmette.record.symbols import (
     MPI_MODULES,
     PYTHON,
     STARTS,
-    Framed,
+    FrameLike,
     Place,
     Resolver,
     cython_name,
@@ -113,13 +113,13 @@ def sums_of(job: Job) -> Sums:
     )  # fmt: skip
 
 
-def _leads_from_python(frame: Framed) -> bool:
+def _leads_from_python(frame: FrameLike) -> bool:
     """Whether a frame is on the way from a line of Python to the MPI: mpi4py, ctypes, the interpreter itself."""
     folder, _, name = frame.module.rpartition("/")
     return folder.endswith("/mpi4py") or name.startswith(("libffi", "_ctypes.", "libpython3", "python3"))
 
 
-def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
+def place_of(path: Sequence[FrameLike], resolver: Resolver) -> Place:
     """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls.
 
     In a stripped module local functions have no name: then it is the innermost of that module that has one, else its
@@ -140,7 +140,7 @@ def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     return replace(resolver.places(known)[0], line=0, is_outer=True)
 
 
-def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
+def _of_cython(outside: Sequence[FrameLike], resolver: Resolver) -> Place:
     """Return the function of a module of Cython's that Python calls: mpi4py's `Comm.Allreduce`."""
     found = resolver.places(outside[0])[0]
     for frame in outside:
@@ -152,7 +152,7 @@ def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
     return found
 
 
-def told(path: Sequence[Framed], resolver: Resolver) -> list[Place]:
+def told(path: Sequence[FrameLike], resolver: Resolver) -> list[Place]:
     """Return the places of a path outside of MPI, the innermost first, as a picture shows them.
 
     Where there are frames of Python's, those of the interpreter and of Cython's own functions stand for nothing else.

@@ -14,7 +14,7 @@ from palmette import _core
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 from palmette.record.sums import place_of, told
-from palmette.record.symbols import INTERPRETER, PYTHON, Framed, Place, Resolver
+from palmette.record.symbols import INTERPRETER, PYTHON, FrameLike, Place, Resolver
 
 MOST_FRAMES = 200
 """Frames of a call path in a flame graph, from the outermost on: recursion may be deep."""
@@ -176,5 +176,5 @@ def program_of(job: Job) -> str:
     return next((Path(one.recorded.executable).name for one in job.processes if one.recorded.executable), "program")
 
 
-def _is_script(frame: Framed) -> bool:
+def _is_script(frame: FrameLike) -> bool:
     return frame.module.startswith(f"{PYTHON}<module>:")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
-from palmette.map.methods import Mapped, map_on_job
+from palmette.map.methods import RankOrder, map_on_job
 from palmette.map.pattern import pattern_of_messages
 from palmette.record.causes import missing_dependency
 from palmette.record.exchanges import Exchanges
@@ -40,7 +40,7 @@ MPI = "mpi"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Alternative:
     """What is to be different. All that isn't named stays."""
 
     force: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     return expected
 
 
-def with_changes(job: Job, seats: Seats, wanted: Wanted, scales: Sequence[float] = SCALES) -> Expected:
+def with_changes(job: Job, seats: Seats, wanted: Alternative, scales: Sequence[float] = SCALES) -> Expected:
     """Replay with other algorithms, places or links.
 
     `scales`: what predicted differences are multiplied by, a replay for each; the first is what is expected, all
@@ -129,7 +129,7 @@ def _has_exchanges(job: Job) -> bool:
     return any(is_exchange(one.function) for process in job.processes for one in process.recorded.aggregates)
 
 
-def auto_placement(job: Job, seats: Seats) -> Mapped:
+def auto_placement(job: Job, seats: Seats) -> RankOrder:
     """Return the best order of the ranks on their own places for all that they sent. Raises RecordError.
 
     Cost: a search over the matrix of messages; of collectives that the MPI did it isn't known who sends to whom.
@@ -181,7 +181,7 @@ def _expected(found: _core.TraceWhatIf | _core.TraceCauses, replays: Sequence[_c
 class _Prices:
     """What collectives would take, asked for once for each kind."""
 
-    def __init__(self, seats: Seats, wanted: Wanted) -> None:
+    def __init__(self, seats: Seats, wanted: Alternative) -> None:
         self._was = Limits(seats)
         self._wanted = wanted
         new = Seats(wanted.job, seats.network_levels, is_known=True) if wanted.job else seats

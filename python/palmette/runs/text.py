@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from palmette import _core
 from palmette.runs.archive import Run, Sum
-from palmette.runs.questions import Judged, Scaled, Since, Varied, name_of
+from palmette.runs.questions import RowChange, RowGrowth, RunGroup, RunVerdict, name_of
 from palmette.units import plural
 
 NAME = 44
@@ -66,7 +66,7 @@ def of_both(before: Run, after: Run) -> list[str]:
     ]
 
 
-def of_scaling(rows: Sequence[Scaled], *, over_bytes: bool) -> list[str]:
+def of_scaling(rows: Sequence[RowGrowth], *, over_bytes: bool) -> list[str]:
     """Show how rows grow."""
     what, share = ("bytes n", "share") if over_bytes else ("ranks p", "at twice")
     lines = [f"{f'growth with {what}':<{NAME}} {'growth':>14} {'error':>7} {share:>9}"]
@@ -82,7 +82,7 @@ def of_scaling(rows: Sequence[Scaled], *, over_bytes: bool) -> list[str]:
     return lines
 
 
-def of_variation(rows: Sequence[Varied]) -> list[str]:
+def of_variation(rows: Sequence[RunGroup]) -> list[str]:
     """Show how run times vary."""
     lines = [f"{'program':<20} {'ranks':>6} {'runs':>5} {'median':>9} {'quartiles':>21} {'placement explains':>18}"]
     for one in rows[:MOST]:
@@ -96,7 +96,7 @@ def of_variation(rows: Sequence[Varied]) -> list[str]:
     return lines + _rest(len(rows))
 
 
-def of_gate(judged: Judged) -> list[str]:
+def of_gate(judged: RunVerdict) -> list[str]:
     """Show a verdict."""
     where = "on its placement" if judged.same_placement else "on any placement"
     run = judged.run
@@ -115,7 +115,7 @@ def of_gate(judged: Judged) -> list[str]:
     return lines + _rest(len(judged.slower))
 
 
-def of_since(rows: Sequence[Since], date: str) -> list[str]:
+def of_since(rows: Sequence[RowChange], date: str) -> list[str]:
     """Show what got slower."""
     if not rows:
         return [f"nothing got slower since {date}"]

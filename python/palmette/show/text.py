@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palmette.present.words import clipped
-from palmette.show.fold import Folded, Folder
+from palmette.show.fold import Folder, SiblingGroup
 from palmette.topology.model import Aggregator, Topology
 from palmette.units import plural, rate_text, text_width
 
@@ -52,7 +52,7 @@ def aggregators_text(aggregators: Sequence[Aggregator]) -> str:
     return f", {what}" + (f" at {rate_text(rate)}" if rate else "")
 
 
-def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
+def _write(folded: SiblingGroup, lines: list[str], lead: str, last: bool) -> None:
     label = f"{folded.count_text} x {folded.level}" if folded.count > 1 else f"{folded.level}"
     if folded.level != "node" and folded.switches_each[1] > 1:
         low, high = folded.switches_each
@@ -87,7 +87,7 @@ def _write_all(folder: Folder, lines: list[str]) -> None:
             stack.append((child, inner + ("└─ " if last else "├─ "), inner + ("   " if last else "│  ")))
 
 
-def _rates(folded: Folded) -> str:
+def _rates(folded: SiblingGroup) -> str:
     low, high = folded.rates
     if low is None or high is None:
         return ""

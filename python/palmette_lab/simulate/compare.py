@@ -15,7 +15,7 @@ from palmette.run.choices import make_recording_folder
 from palmette_lab.simulate import simgrid
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background, Job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.limits import limit_of
 from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.run import PALMETTE, Outcome, is_large, simulate
@@ -112,7 +112,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Failure:
     """A contender that failed or whose result was wrong."""
 
     collective: str
@@ -145,7 +145,7 @@ RECORDED_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparisonRequest:
     """A comparison to run."""
 
     jobs: Sequence[Job]
@@ -158,7 +158,7 @@ class Asked:
     checks: bool = True
     cpu_limit_s: int = 120
     parallel: int = 1
-    store: Kept | None = None
+    store: SimulationCache | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """PALMETTE_ variables of palmette's part."""
     recording: tuple[str, Path] | None = None
@@ -200,17 +200,17 @@ def _together(sizes: Sequence[int], collective: str, ranks: int) -> list[list[in
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """All results."""
 
     cells: list[Cell]
-    troubles: list[Trouble]
+    troubles: list[Failure]
     loads: Sequence[EdgeLoad] = ()
     """Load of each link by the background alone, which palmette gets in its topology."""
     notes: Sequence[str] = ()
 
 
-def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
+def _recorded_in(asked: ComparisonRequest, runs: Sequence[Run]) -> dict[int, Path]:
     """Return the folder of each recording, by the run's index. Raises SimulateError where one can't be made."""
     if asked.recording is None:
         return {}
@@ -226,7 +226,9 @@ def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
     return found
 
 
-def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[str], None]) -> Compared:
+def compare(
+    smpirun: str, asked: ComparisonRequest, parameters: Parameters, done: Callable[[str], None]
+) -> ComparisonResult:
     """Run every job; `done` is called with each finished simulation's name. Raises SimulateError as `simulate` does."""
     with simgrid.ended_with():
         asked, notes = _watched(smpirun, asked, parameters)
@@ -271,10 +273,10 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             cells += list(_cells(asked, parameters, job, collective, mine))
             troubles += list(_troubles(mine))
     loads = next((job.background.loads for job in asked.jobs if job.background), ())
-    return Compared(cells, troubles, loads, notes)
+    return ComparisonResult(cells, troubles, loads, notes)
 
 
-def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked, list[str]]:
+def _watched(smpirun: str, asked: ComparisonRequest, parameters: Parameters) -> tuple[ComparisonRequest, list[str]]:
     """Return the same with backgrounds of known load, each measured once; a note where that takes too long."""
     found: dict[tuple[int, tuple[str, ...], int], Background] = {}
     jobs: list[Job] = []
@@ -296,7 +298,7 @@ def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked,
     return replace(asked, jobs=jobs), notes
 
 
-def _few_rivals(asked: Asked) -> Iterator[str]:
+def _few_rivals(asked: ComparisonRequest) -> Iterator[str]:
     for collective, (first, rivals) in asked.rivals_from.items():
         if any(size >= first for size in asked.sizes_for(collective)) and collective in asked.collectives:
             yield (
@@ -306,7 +308,7 @@ def _few_rivals(asked: Asked) -> Iterator[str]:
 
 
 def _cells(
-    asked: Asked, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[tuple[Run, Outcome]]
+    asked: ComparisonRequest, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[tuple[Run, Outcome]]
 ) -> Iterator[Cell]:
     for size in asked.sizes_for(collective):
         own, *rivals = [outcome for run, outcome in outcomes if size in run.sizes]
@@ -319,7 +321,7 @@ def _cells(
         yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason, ended)
 
 
-def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Trouble]:
+def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Failure]:
     for run, outcome in outcomes:
         wrong = [size for size, ranks in outcome.wrong_ranks.items() if ranks]
         texts = [f"wrong result at {', '.join(map(size_text, wrong))}"] if wrong else []
@@ -328,4 +330,4 @@ def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Trouble]:
             where = f", from {size_text(missing[0])} on" if len(missing) > 1 else f", at {size_text(missing[0])}"
             texts.append(outcome.trouble + (where if missing else ""))
         if texts:
-            yield Trouble(run.collective, run.job.placement, outcome.contender, "; ".join(texts))
+            yield Failure(run.collective, run.job.placement, outcome.contender, "; ".join(texts))

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from palmette.bench.text import size_text
 from palmette.units import time_text
-from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, Compared
+from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, ComparisonResult
 from palmette_lab.simulate.table import Mean, means_of
 
 
-def results_page(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> str:
+def results_page(title: str, sentence: str, command: str, simgrid: str, compared: ComparisonResult) -> str:
     """Return the page. `command` makes it again."""
     return "\n".join(_lines(title, sentence, command, simgrid, compared)) + "\n"
 
 
-def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
+def _lines(title: str, sentence: str, command: str, simgrid: str, compared: ComparisonResult) -> Iterator[str]:
     cells = [cell for cell in compared.cells if cell.rivals_s or cell.palmette_s is None]
     yield from (f"# {title}", "", sentence, "")
     yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../method/simulating.md). Made by"

@@ -75,7 +75,7 @@ def simulate(
     checks: bool = True,
     cpu_limit_s: int = 120,
     environment: dict[str, str] | None = None,
-    store: kept.Kept | None = None,
+    store: kept.SimulationCache | None = None,
     factoring: str = "",
 ) -> Outcome:
     """Run one collective. `contender` is `palmette`, one of SELECTORS, or the name of an algorithm of the simulator.
@@ -103,7 +103,7 @@ def simulate(
     settings = simgrid.configuration(
         parameters, _selector(contender, collective) | _solver(collective, sizes, len(job.seats))
     )
-    asked = kept.Asked(
+    asked = kept.SimulationKey(
         simgrid.version(smpirun),
         platform_xml(job.cluster.topology, parameters, job.cluster.mesh),
         "".join(f"{host}\n" for host in [*job.seats, *services, *background]),
@@ -133,8 +133,8 @@ def _environment(given: dict[str, str], parameters: Parameters) -> dict[str, str
 
 
 def started(
-    smpirun: str, asked: kept.Asked, cpu_limit_s: int, store: kept.Kept | None
-) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+    smpirun: str, asked: kept.SimulationKey, cpu_limit_s: int, store: kept.SimulationCache | None
+) -> tuple[simgrid.SimulationResult, dict[str, Any] | None]:
     """Return the outcome and palmette's report, from the cache where it was done before."""
     found = store.find(asked, cpu_limit_s) if store else None
     if found is None:
@@ -157,7 +157,9 @@ def end_costs(parameters: Parameters) -> list[str]:
     return [*costs, "--eager", f"{parameters.eager_bytes:.0f}"]
 
 
-def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+def _run(
+    smpirun: str, asked: kept.SimulationKey, cpu_limit_s: int
+) -> tuple[simgrid.SimulationResult, dict[str, Any] | None]:
     """Run the simulation; return its outcome and palmette's report."""
     with tempfile.TemporaryDirectory(prefix="palmette-simulate-") as temporary:
         folder = Path(temporary)
@@ -202,7 +204,7 @@ def _solver(collective: str, sizes: Sequence[int], ranks: int) -> dict[str, str]
     return _SOLVER.get(collective, {}) | coarse
 
 
-def _read(contender: str, ended: simgrid.Ended) -> Outcome:
+def _read(contender: str, ended: simgrid.SimulationResult) -> Outcome:
     outcome = Outcome(contender, trouble=ended.trouble)
     for event in events_of(ended):
         if event["event"] == "cell":
@@ -215,7 +217,7 @@ def _read(contender: str, ended: simgrid.Ended) -> Outcome:
     return outcome
 
 
-def events_of(ended: simgrid.Ended) -> list[dict[str, Any]]:
+def events_of(ended: simgrid.SimulationResult) -> list[dict[str, Any]]:
     """The benchmark program's output, without the simulator's own lines."""
     return [json.loads(line) for line in ended.output.splitlines() if line.startswith('{"event"')]
 

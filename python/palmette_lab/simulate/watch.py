@@ -27,7 +27,7 @@ def watched(
     parameters: Parameters,
     *,
     cpu_limit_s: int = 120,
-    store: kept.Kept | None = None,
+    store: kept.SimulationCache | None = None,
 ) -> Background:
     """Return the background with the load of each link while it runs alone, as `palmette bench` measures it.
 
@@ -35,7 +35,7 @@ def watched(
     """
     rounds = ceil(_STEPS / max(1, len(background.hosts) - 1))
     what = ["--alone-rounds", str(rounds), "--background-block", str(background.size_bytes)]
-    asked = kept.Asked(
+    asked = kept.SimulationKey(
         simgrid.version(smpirun),
         platform_xml(cluster.topology, parameters, cluster.mesh),
         "".join(f"{host}\n" for host in background.hosts),

@@ -14,7 +14,7 @@ import palmette
 from calibrate.invented import TRUTH, Costs, InventedJob, job_line, layout_of
 from palmette.calibrate.estimate import FEWEST, relative_error
 from palmette.calibrate.layout import MOST_PAIRS
-from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
+from palmette.calibrate.measure import Effort, MachineSteps, measure, plan_steps
 from palmette.calibrate.text import level_lines, node_memory_line, notes, plan_line, to_json
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.discover.run import discover
@@ -27,7 +27,7 @@ Invented = Callable[..., InventedJob]
 SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.schema.json").read_text())
 
 
-def calibrated(job: InventedJob, effort: Effort | None = None) -> Measured:
+def calibrated(job: InventedJob, effort: Effort | None = None) -> MachineSteps:
     measured = plan_steps(job.layout, effort or Effort(budget_s=0.5))
     measure(measured, job)
     return measured

@@ -65,7 +65,7 @@ DEEP = 10**9
 """Seeds from here on draw deep structures alone."""
 
 
-class Launched(BaseException):
+class LaunchAttempt(BaseException):
     """A command is about to start another program: all of its input has been accepted."""
 
 
@@ -170,7 +170,7 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
 
 
 def _launched(*_words: Any, **_options: Any) -> NoReturn:
-    raise Launched
+    raise LaunchAttempt
 
 
 def _guard() -> None:
@@ -229,7 +229,7 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
         with redirect_stdout(out), redirect_stderr(err):
             name, words = program_of(case.words)
             outcome.status = MAINS[name](words)
-    except Launched:
+    except LaunchAttempt:
         pass
     except BaseException as error:
         outcome.wrong = f"raised {type(error).__name__}: {error}"

@@ -12,7 +12,7 @@ import pytest
 
 from palmette.cli.main import main
 from palmette.map.errors import MapError
-from palmette.map.traffic_file import Recorded, read_traffic
+from palmette.map.traffic_file import RecordedTraffic, read_traffic
 from palmette.record.reading import Job, RecordError
 from palmette.record.sent import traffic_of
 
@@ -54,7 +54,7 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str
     return made
 
 
-def triples(recorded: Recorded) -> list[tuple[int, int, float]]:
+def triples(recorded: RecordedTraffic) -> list[tuple[int, int, float]]:
     pattern = recorded.pattern
     rows = zip(pattern.source.tolist(), pattern.target.tolist(), pattern.bytes.tolist(), strict=True)
     return sorted(rows)

@@ -103,7 +103,7 @@ Pair = tuple["End | None", "End | None"]
 
 
 @dataclass
-class Compared:
+class AccountComparison:
     """What was compared, and what differs: lines to read."""
 
     accounts: list[Account]

@@ -56,7 +56,7 @@ POLITE: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProgramResult:
     """How a program ended, what it said, and palmette's report of it (None: it wrote none)."""
 
     status: int
@@ -161,7 +161,7 @@ class Mpi:
         settings: Mapping[str, str] | None = None,
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
-    ) -> Ran:
+    ) -> ProgramResult:
         """Run a test program (by name) or another one (by path) under palmette with these settings."""
         path = self.program(program) if isinstance(program, str) else program
         words = [*self.launch(ranks), str(path), *map(str, arguments)]
@@ -183,7 +183,7 @@ class Mpi:
 
 def _run(
     words: Sequence[str], environment: Mapping[str, str], report: Path, timeout_s: float, folder: Path | None = None
-) -> Ran:
+) -> ProgramResult:
     try:
         done = subprocess.run(
             words,
@@ -199,7 +199,7 @@ def _run(
     except subprocess.TimeoutExpired as late:
         pytest.fail(f"no end after {timeout_s:g} s: {' '.join(words)}\n{late.stdout!r}\n{late.stderr!r}")
     text = report.read_text(encoding="utf-8") if report.is_file() else None
-    return Ran(done.returncode, done.stdout, done.stderr, json.loads(text) if text is not None else None)
+    return ProgramResult(done.returncode, done.stdout, done.stderr, json.loads(text) if text is not None else None)
 
 
 VARIANTS: dict[str, tuple[str, Abi]] = {

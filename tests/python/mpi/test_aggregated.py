@@ -16,7 +16,7 @@ from palmette_lab.lab import LabError
 from palmette_lab.lab.helpers import helper
 
 from .aggregation import ALL_KINDS, CREATE, HELLO, TYPE_AT, VERSION_AT, Daemon, Proxy, running, topology
-from .conftest import SOAK, Mpi, Ran, forced
+from .conftest import SOAK, Mpi, ProgramResult, forced
 
 pytestmark = pytest.mark.mpi
 RANKS = 8
@@ -69,7 +69,7 @@ def settings(
     return {"PALMETTE_TOPOLOGY": str(where), "PALMETTE_AGGREGATOR_TOKEN": str(made), **BLOCKS}
 
 
-def by_hosts(ran: Ran) -> dict[str, int]:
+def by_hosts(ran: ProgramResult) -> dict[str, int]:
     """Return why aggregators didn't serve calls -> how many."""
     assert ran.report is not None, ran.text
     calls: dict[str, int] = {}
@@ -79,7 +79,7 @@ def by_hosts(ran: Ran) -> dict[str, int]:
     return calls
 
 
-def details(ran: Ran) -> str:
+def details(ran: ProgramResult) -> str:
     """Return why calls were left to the MPI."""
     assert ran.report is not None, ran.text
     return "\n".join(row.get("detail", row["reason"]) for row in ran.report["fallbacks"])
@@ -168,7 +168,7 @@ def test_with_two_groups_they_are_never_chosen(mpi_called: Called, daemon: Daemo
 def test_two_jobs_share_a_daemon(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon.address, daemon.key) | FORCED
 
-    def job(seed: int) -> Ran:
+    def job(seed: int) -> ProgramResult:
         one = replace(mpi_called("mpich"), directory=folder / str(seed), counter=[0])
         one.directory.mkdir()
         return one.run(RANKS, "aggregated", "--generations", 4, "--calls", 6, "--seed", seed, settings=chosen)

@@ -20,7 +20,7 @@ from palmette_lab.lab import LabError
 from palmette_lab.lab.helpers import helper
 
 from .aggregation import CREATE, HELLO, READY, TYPE_AT, VERSION_AT, Daemon, Proxy, running
-from .conftest import BUILD, PRELOADS, SOAK, Mpi, Ran, forced
+from .conftest import BUILD, PRELOADS, SOAK, Mpi, ProgramResult, forced
 from .test_aggregated import BLOCKS, EXPIRY_S, FORCED, HUNG_S, RANKS, assert_idle, by_hosts, details
 
 pytestmark = pytest.mark.mpi
@@ -85,7 +85,7 @@ def settings(
     }
 
 
-def assert_clean(ran: Ran) -> None:
+def assert_clean(ran: ProgramResult) -> None:
     """Fail unless results are right, and the twin's groups and registrations were given back."""
     ran.assert_right()
     assert "SHARP twin" not in ran.err, ran.err
@@ -169,7 +169,7 @@ def test_long_vectors_go_through_them_unforced(mpi_called: Called, daemon: Daemo
 def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon) | FORCED
 
-    def job(seed: int) -> Ran:
+    def job(seed: int) -> ProgramResult:
         one = replace(mpi_called("mpich"), directory=folder / str(seed), counter=[0])
         one.directory.mkdir()
         return one.run(RANKS, "aggregated", "--generations", 2, "--calls", 4, "--seed", seed, settings=chosen)

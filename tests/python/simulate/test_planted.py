@@ -22,7 +22,7 @@ from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
 from palmette_lab.simulate import simgrid
 from palmette_lab.simulate.run import UNDERNEATH
-from planted import BUILD, LATENCY_MS, SCENARIOS, Planted, analysed, scenarios_of, waits_found, waits_shown
+from planted import BUILD, LATENCY_MS, SCENARIOS, Scenario, analysed, scenarios_of, waits_found, waits_shown
 
 from .conftest import VALUES
 
@@ -83,7 +83,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def assert_equal(found_s: dict[tuple[int, str], float], planted: Planted) -> None:
+def assert_equal(found_s: dict[tuple[int, str], float], planted: Scenario) -> None:
     """Compare sums of all rounds, of ranks and functions."""
     for key in found_s.keys() | planted.waits.keys():
         planted_s = planted.rounds * sum(planted.waits.get(key, ())) * 1e-3

@@ -37,7 +37,7 @@ _COUNTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedCell:
     """A cell, to the digits that the page has."""
 
     collective: str
@@ -56,11 +56,11 @@ class Page:
 
     platform: str
     text: str
-    cells: list[Printed]
+    cells: list[PrintedCell]
     means: dict[tuple[str, str], float]
     """Means by collective and placement, or `all`."""
 
-    def cell(self, collective: str, size_bytes: int, placement: str) -> Printed:
+    def cell(self, collective: str, size_bytes: int, placement: str) -> PrintedCell:
         """The only one of its kind."""
         found = [
             it
@@ -76,7 +76,7 @@ def read(name: str) -> Page:
     """The page of that name; placements stand in the headers of its tables."""
     text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     means: dict[tuple[str, str], float] = {}
-    cells: list[Printed] = []
+    cells: list[PrintedCell] = []
     collective, header = "", [""]
     for line in text.splitlines():
         if line.startswith("### "):
@@ -96,14 +96,14 @@ def read(name: str) -> Page:
     return Page(text.split(",")[0].removeprefix("# "), text, cells, means)
 
 
-def cell_of(collective: str, size_bytes: int, placement: str, word: str) -> Printed:
+def cell_of(collective: str, size_bytes: int, placement: str, word: str) -> PrintedCell:
     """What stands in a table: `*10.4 us / 0.82 mvapich2 / 1.82x*`."""
     plain = word.strip("*")
     found = _CELL.fullmatch(plain)
     assert found is not None, word
     number, unit, ratio, _, multiple = found.groups()
     mark = word[: (len(word) - len(plain)) // 2]
-    return Printed(
+    return PrintedCell(
         collective,
         size_bytes,
         placement,

@@ -28,7 +28,7 @@ class Group:
     """The rate of each host's link."""
 
 
-class Written:
+class StoredPlatform:
     """A platform that was written, as SimGrid reads it."""
 
     def __init__(self, file: Path) -> None:
@@ -53,7 +53,7 @@ def written(tmp_path: Path, palmette_lab: Call) -> Callable[[str], Group]:
         file = tmp_path / f"{name}.xml"
         result = palmette_lab("simulate", "--platform", name, "--write-platform", file)
         assert result.status == 0, result.err
-        return Written(file).whole
+        return StoredPlatform(file).whole
 
     return write
 

@@ -14,7 +14,7 @@ from palmette.record.causes import causes_of
 from palmette.record.findings import findings_of
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job
-from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
+from palmette.record.what_if import Alternative, auto_placement, with_changes, with_costs
 
 from .steps import record, time_of
 
@@ -40,7 +40,7 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
     return simulate
 
 
-def expected_s(job: Job, wanted: Wanted) -> float:
+def expected_s(job: Job, wanted: Alternative) -> float:
     seats, missing = seats_of(job)
     assert seats is not None and not missing
     found = with_changes(job, seats, wanted)
@@ -49,8 +49,8 @@ def expected_s(job: Job, wanted: Wanted) -> float:
     return found.expected_s
 
 
-def placed(job: Job, form: str) -> Wanted:
-    return Wanted(job=_core.Job(_core.Machine.from_file(str(job.folder / "topology.json")), form, RANKS))
+def placed(job: Job, form: str) -> Alternative:
+    return Alternative(job=_core.Job(_core.Machine.from_file(str(job.folder / "topology.json")), form, RANKS))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_other_algorithms_take_what_is_expected(
 ) -> None:
     job = simulated(collective, size, 0, "block", **{collective: was})
     real_s = time_of(simulated(collective, size, 0, "block", **{collective: now}))
-    found_s = expected_s(job, Wanted({collective: now}))
+    found_s = expected_s(job, Alternative({collective: now}))
     print(f"{collective} {was} -> {now}: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
     assert found_s == pytest.approx(real_s, rel=0.15)
 
@@ -88,7 +88,7 @@ def test_exchanges_change_as_their_bounds_do(simulated: Simulated) -> None:
     machine = _core.Machine.from_file(str(other.folder / "topology.json"))
     seats, _ = seats_of(job)
     assert seats is not None
-    found = with_changes(job, seats, Wanted(job=_core.Job(machine, "cyclic", RANKS)))
+    found = with_changes(job, seats, Alternative(job=_core.Job(machine, "cyclic", RANKS)))
     print(
         f"alltoallw: {time_of(job):.4f}, expected {found.expected_s:.4f}, {found.expected_s / time_of(other) - 1:+.1%}"
     )
@@ -116,7 +116,7 @@ def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated
 def test_another_network_gives_what_is_expected(simulated: Simulated) -> None:
     job, other = simulated("none", 0, 60000, "cyclic"), simulated("none", 0, 60000, "cyclic", FASTER)
     machine = _core.Machine.from_file(str(other.folder / "topology.json"))
-    found_s, real_s = expected_s(job, Wanted(job=_core.Job(machine, "cyclic", RANKS))), time_of(other)
+    found_s, real_s = expected_s(job, Alternative(job=_core.Job(machine, "cyclic", RANKS))), time_of(other)
     print(f"faster: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
     assert found_s == pytest.approx(real_s, rel=0.25)
 
@@ -189,7 +189,7 @@ def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[...,
     told = palmette("what-if", job.folder, "--force", "allgather=linear")
     assert told.status == 0, told.err
     found = json.loads(palmette("what-if", job.folder, "--force", "allgather=linear", "--json").out)
-    assert found["expected_s"] == pytest.approx(expected_s(job, Wanted({"allgather": "linear"})))
+    assert found["expected_s"] == pytest.approx(expected_s(job, Alternative({"allgather": "linear"})))
     assert _core.format_duration(found["expected_s"]) in told.out
     assert not [line for line in told.out.splitlines() if len(line) > 80 and str(job.folder) not in line]
     assert found["next"].startswith("palmette run") and "--force allgather=linear" in found["next"]

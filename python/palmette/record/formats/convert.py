@@ -45,7 +45,7 @@ FORMATS = {
 
 
 @dataclass(frozen=True)
-class Converted:
+class Conversion:
     """What was written."""
 
     counts: Counts
@@ -62,7 +62,7 @@ def convert(
     from_s: float | None = None,
     until_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Converted:
+) -> Conversion:
     """Write a job, some of its ranks (None: all), or a window of it in the format `name`.
 
     Times are seconds since the job's first call. `progress` is told how many calls were read, and of how many. Output
@@ -88,7 +88,7 @@ def convert(
         _refuse_nothing(counts, selection)
     else:
         counts = _replace(output, form, lambda path: _refuse_nothing(write(path, selection), selection))
-    return Converted(counts, len(selection.chosen), _notes(selection, form))
+    return Conversion(counts, len(selection.chosen), _notes(selection, form))
 
 
 def _refuse_nothing(counts: Counts, selection: Selection) -> Counts:

@@ -69,7 +69,7 @@ class Code:
     parts: tuple[tuple[int, bytes], ...]
 
 
-class _Laid(NamedTuple):
+class _FilePart(NamedTuple):
     """A part of a function in the file that objdump reads."""
 
     begin: int
@@ -94,12 +94,12 @@ class Disassembler:
 
     def read(self, functions: Sequence[Code]) -> list[list[Instruction]]:
         """Return the instructions of functions, each by address. Cost: some 3 us an instruction. Raises ValueError."""
-        laid: list[_Laid] = []
+        laid: list[_FilePart] = []
         with tempfile.NamedTemporaryFile(prefix="palmette-code-") as file:
             at = 0
             for number, function in enumerate(functions):
                 for begin, part in function.parts:
-                    laid.append(_Laid(at, at + len(part), begin - at, number))
+                    laid.append(_FilePart(at, at + len(part), begin - at, number))
                     padded = part + bytes(-len(part) % 4) + self._machine.gap
                     file.write(padded)
                     at += len(padded)
@@ -123,11 +123,11 @@ class Disassembler:
             raise ValueError(f"objdump fails ({told}): loops aren't told")
         return made.stdout
 
-    def _parsed(self, text: str, laid: Sequence[_Laid]) -> list[tuple[Instruction, int]]:
+    def _parsed(self, text: str, laid: Sequence[_FilePart]) -> list[tuple[Instruction, int]]:
         """Return instructions and the number of their function."""
         found = []
         begins = [one.begin for one in laid]
-        part = _Laid(0, 0, 0, 0)
+        part = _FilePart(0, 0, 0, 0)
         before: tuple[int, int, str] | None = None
         for match in LINE.finditer(text):
             at = int(match[1], 16)

@@ -50,7 +50,7 @@ if os.environ.get("NO_CONTEXT") and rank == size - 1:
     cuda.cuCtxSetCurrent(0)
 
 
-class Held:
+class RankArray:
     """An array of this rank's kind: `given` is bound, `set` and `get` are NumPy's."""
 
     def __init__(self, values: np.ndarray[Any, Any], other: bool = False) -> None:
@@ -86,7 +86,7 @@ class Case:
         )
         cuda.cuCtxSetCurrent(cuda.context)
         self.held = [
-            Held(np.zeros(self.plan.bytes_of(buffer) // 8), other=index % 2 == 1)
+            RankArray(np.zeros(self.plan.bytes_of(buffer) // 8), other=index % 2 == 1)
             for index, buffer in enumerate(self.plan.buffers)
         ]
         self.run: Run = self.plan.bind(
