@@ -64,10 +64,10 @@ AGREE_S = 5e-3
 """Overhead per call of agreeing on a common start, oversubscribed."""
 WATCH_S = 1.0
 """Duration for which traffic is measured alone, before anything is measured under it."""
-GOOD = 1.10
+GOOD_RATIO = 1.10
 TARGET = 0.9
 FINALISTS = 5
-MOST_AT_ONCE = 190
+MAX_CANDIDATES = 190
 """A cell takes 200 candidates at most."""
 
 
@@ -112,7 +112,7 @@ class Quality:
     @property
     def good(self) -> bool:
         """Within 10 % of the best."""
-        return self.ratio <= GOOD
+        return self.ratio <= GOOD_RATIO
 
     @property
     def multiple(self) -> float | None:
@@ -184,7 +184,7 @@ def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: Roun
         and expected_s(Question(cell, {one.spec: one.seconds for one in found}), AGREE_S) > seconds
     ):
         found.pop()
-    parts = [found[i : i + MOST_AT_ONCE] for i in range(0, len(found), MOST_AT_ONCE)]
+    parts = [found[i : i + MAX_CANDIDATES] for i in range(0, len(found), MAX_CANDIDATES)]
     return [
         measure(
             site, [Question(cell, {one.spec: one.seconds for one in part})], seconds / len(parts), how, SEARCH, Lines()

@@ -42,10 +42,10 @@ from palmette_lab.sets import LAB
 
 STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"
-HOW = RoundOptions(min_rounds=5, max_rounds=8, keep_all=True)
-NEAR = 0.25
+ROUNDS = RoundOptions(min_rounds=5, max_rounds=8, keep_all=True)
+MAX_ERROR = 0.25
 """Upper bound on the error of a prediction that counts as near."""
-CALLS = 5 + HOW.max_rounds
+CALLS = 5 + ROUNDS.max_rounds
 """Calls of each algorithm: checks and warm-up, then in turns."""
 JOB_S = 10.0
 """Time of a job in addition to its cells: to start, and for the outstanding calls at its end."""
@@ -99,7 +99,7 @@ def measure_all(options: argparse.Namespace, store: TuningStore) -> None:
                 )
                 first = False
             share = seconds * len(rest) / total
-            store.add(measure(site, questions_at(site, rest, share, options.candidates), share, HOW, STEP, Lines()))
+            store.add(measure(site, questions_at(site, rest, share, options.candidates), share, ROUNDS, STEP, Lines()))
 
 
 def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], list[float]]:
@@ -121,7 +121,7 @@ def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], l
 
 def near(errors: Sequence[float]) -> int:
     """How many are within 25 %."""
-    return sum(abs(error) <= NEAR for error in errors)
+    return sum(abs(error) <= MAX_ERROR for error in errors)
 
 
 def _predicted(predict: Predict | None, cell: Cell) -> Callable[[CandidateTimes], float | None]:
@@ -151,7 +151,7 @@ def lines_of(pairs: Sequence[Pair], errors: Sequence[float]) -> list[str]:
     if errors:
         lines.append(
             f"predicted times are off by {median(map(abs, errors)):.1%} in the median of {len(errors)}, "
-            f"{near(errors)} within {NEAR:.0%}"
+            f"{near(errors)} within {MAX_ERROR:.0%}"
         )
     return lines
 

@@ -25,7 +25,7 @@ from palmette.bench.text import size_text
 from palmette.units import time_text
 from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import Cluster, from_stored, prepared
-from palmette_lab.simulate.compare import WITHIN
+from palmette_lab.simulate.compare import SLOWER_RATIO
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background, Job, background_of, make_job
 from palmette_lab.simulate.kept import SimulationCache
@@ -176,7 +176,7 @@ class PlacementResults:
 
 def slower(gains: dict[tuple[str, int], float]) -> int:
     """The number of cells in which palmette is slower by more than the margin."""
-    return sum(gain < 1 - WITHIN for gain in gains.values())
+    return sum(gain < 1 - SLOWER_RATIO for gain in gains.values())
 
 
 def page(found: PlacementResults, troubles: Sequence[str], options: argparse.Namespace) -> Iterator[str]:
@@ -240,7 +240,7 @@ def claims(found: PlacementResults, sizes: Sequence[int], loaded: Sequence[int])
     for collective in COLLECTIVES:
         all_gains = [list(found.gains("", share, collective, sizes, only="random").values()) for share in SHARES]
         medians = [statistics.median(gains) for gains in all_gains]
-        grows = medians == sorted(medians) and medians[-1] > medians[0] + WITHIN - 1
+        grows = medians == sorted(medians) and medians[-1] > medians[0] + SLOWER_RATIO - 1
         verdict = "It does" if grows else "It does not by 5 % and more"
         yield f"- *The median gain grows as the uplink's share falls*, {collective}. {verdict}: {_shares(medians)}."
         best = _shares([max(gains) for gains in all_gains])

@@ -10,7 +10,7 @@ from palmette import _core
 
 from .form import DIRECTION, MEASURED, MODEL, REFUTED, SHOWN, CannotRunError, Claim, ClaimOutcome, Options, Table
 
-NOTICEABLE = 1.02
+NOTICEABLE_FACTOR = 1.02
 """Factor below which nothing is saved."""
 
 
@@ -45,7 +45,7 @@ def cache(options: Options) -> ClaimOutcome:
     ]
     grows = cost[sizes[-1]] > 1.5 * cost[sizes[0]]
     return ClaimOutcome(
-        DIRECTION if grows and factors[best] > NOTICEABLE else REFUTED,
+        DIRECTION if grows and factors[best] > NOTICEABLE_FACTOR else REFUTED,
         f"at most {factors[best]:.2f} ({_core.format_size(best)}) with the kernel's pinning; by the model "
         f"{study.modelled(65536):.1f} at 64K, {study.modelled(1 << 20):.1f} at 1M",
         "registering grows with the pages, but a kernel pins a page in a fraction of what UCX assumes an adapter "

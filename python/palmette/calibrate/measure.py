@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palmette.calibrate.estimate import FEWEST
+from palmette.calibrate.estimate import MIN_REPETITIONS
 from palmette.calibrate.layout import MOST_FLOWS, Layout, LevelPlan
 from palmette.calibrate.node_memory import NodeMemoryStep
 from palmette.calibrate.steps import LatencyStep, MemoryStep, OverheadStep, SharedStep, Step, StreamStep
@@ -18,7 +18,7 @@ MOST_MEMORIES = 2
 
 @dataclass(frozen=True)
 class Effort:
-    """When to stop: at a relative error of `target` everywhere, or after `budget_s` (and FEWEST rounds in any case).
+    """When to stop: at a relative error of `target` everywhere, or after `budget_s`, but not before MIN_REPETITIONS rounds.
 
     `at_once`: pairs that share no link may be measured concurrently; not where they share processors.
     """
@@ -116,7 +116,7 @@ def measure(measured: MachineSteps, asker: Asker, watcher: Watcher | None = None
     begun = time.monotonic()
     while True:
         for step in measured.steps:
-            if measured.rounds >= FEWEST:
+            if measured.rounds >= MIN_REPETITIONS:
                 if step.error <= measured.effort.target:
                     continue
                 if time.monotonic() - begun >= measured.effort.budget_s:
@@ -126,7 +126,7 @@ def measure(measured: MachineSteps, asker: Asker, watcher: Watcher | None = None
         measured.rounds += 1
         measured.seconds = time.monotonic() - begun
         watcher.round_ends(measured)
-        if measured.rounds >= FEWEST and (
+        if measured.rounds >= MIN_REPETITIONS and (
             measured.seconds >= measured.effort.budget_s or len(measured.sure) == len(measured.steps)
         ):
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from palmette.calibrate.estimate import FEWEST, Estimate
+from palmette.calibrate.estimate import MIN_REPETITIONS, Estimate
 from palmette.calibrate.measure import LevelSteps, MachineSteps
 from palmette.calibrate.steps import ROUND_S
 from palmette.calibrate.write import costs_of
@@ -25,25 +25,26 @@ def plan_line(measured: MachineSteps) -> str:
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
         f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most,"
-        f" {FEWEST} rounds at least, which take {time_text(least_s(measured))} or more"
+        f" {MIN_REPETITIONS} rounds at least, which take {time_text(least_s(measured))} or more"
     )
 
 
 def least_s(measured: MachineSteps) -> float:
     """Return what the rounds that are always done take, if ranks answer at once."""
-    return FEWEST * ROUND_S * len(measured.steps)
+    return MIN_REPETITIONS * ROUND_S * len(measured.steps)
 
 
 def overrun_line(measured: MachineSteps) -> str | None:
-    """Return, after a first round, that FEWEST of them take longer than the budget; None where they don't."""
-    seconds = measured.seconds / measured.rounds * FEWEST
+    """Return, after a first round, that MIN_REPETITIONS of them take longer than the budget; None where they don't."""
+    seconds = measured.seconds / measured.rounds * MIN_REPETITIONS
     if measured.rounds != 1 or seconds <= measured.effort.budget_s:
         return None
     budget_s = measured.effort.budget_s
-    return f"{FEWEST} rounds, the least, need about {seconds:.0f} s here, more than the {budget_s:.0f} s of --budget"
+    need = f"{MIN_REPETITIONS} rounds, the least, need about {seconds:.0f} s here"
+    return f"{need}, more than the {budget_s:.0f} s of --budget"
 
 
-UNSURE = 0.5
+LARGE_ERROR = 0.5
 """Errors above this share are said."""
 
 
@@ -61,7 +62,7 @@ def unsure_lines(measured: MachineSteps) -> list[str]:
     values["memory"] = {"copies": measured.memory.copy.error, "reductions": measured.memory.reduce.error}
     lines = []
     for name, errors in values.items():
-        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > UNSURE]
+        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > LARGE_ERROR]
         if wide:
             lines.append(f"{name}: {', '.join(wide)}, written all the same; give a longer --budget, or quieter hosts")
     return lines

@@ -79,8 +79,8 @@ class WholeNumber(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; fails with a line of click's own."""
         number = super().convert(value, param, ctx)
-        if isinstance(number, int) and number > MOST:
-            self.fail(f"{number} is more than {MOST}.", param, ctx)
+        if isinstance(number, int) and number > MAX_COUNT:
+            self.fail(f"{number} is more than {MAX_COUNT}.", param, ctx)
         return number
 
 
@@ -146,7 +146,7 @@ def sizes_option(default: str, help_text: str, metavar: str | None = None) -> Ca
     )
 
 
-MOST = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 """Counts of ranks, hosts and repetitions are 32 bits wide."""
 
 

@@ -16,7 +16,7 @@ from palmette.record.reading import RecordError, read_job
 
 EXAMPLE = "palmette convert calls --to perfetto -o calls.pftrace"
 NAMES = tuple(FORMATS)
-MANY = 3_000_000
+SLOW_CALLS = 3_000_000
 """Calls: from here on converting takes a minute or more."""
 
 
@@ -69,7 +69,7 @@ class _Progress(ExitStack):
 
     def told(self, done: int, total: int) -> None:
         """Show that so many of the calls were read."""
-        if total < MANY:
+        if total < SLOW_CALLS:
             return
         if self._bar is None:
             advice = "--from, --until and --ranks take some of them"

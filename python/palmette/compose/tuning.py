@@ -11,7 +11,7 @@ from palmette.compose.auto import Explorer
 from palmette.compose.bench import BenchCase, NamedFactoring, Settings
 from palmette.compose.composition import Composition
 
-MOST = 32
+MAX_CANDIDATES = 32
 """Maximum number of candidates, before the budget is applied."""
 BEST_SHAPES = 6
 DROP = 1.5
@@ -21,7 +21,7 @@ _CALLS = 2 + 3 + 2
 _START_S = 4.0
 _UNKNOWN_S = 0.1
 """Assumed time of a call without a prediction."""
-FEWEST = 2
+MIN_CANDIDATES = 2
 
 
 def candidates(
@@ -36,7 +36,9 @@ def candidates(
         base.with_(stripes=stripes, pipeline=parts)
         for base, stripes, parts in itertools.product(bases, (1, *explorer.stripes()), (1, *explorer.depths()))
     )
-    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[:MOST]
+    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[
+        :MAX_CANDIDATES
+    ]
     return tuple(
         NamedFactoring(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1)
     )
@@ -54,7 +56,7 @@ def choose_seconds(asked: Sequence[BenchCase], settings: Settings, share_s: floa
         spent_s, fitting = 0.0, 0
         for variant in one.variants:
             spent_s += _CALLS * (variant.predicted_s or _UNKNOWN_S)
-            if spent_s > usable_s / 2 and fitting >= FEWEST:
+            if spent_s > usable_s / 2 and fitting >= MIN_CANDIDATES:
                 break
             fitting += 1
         shorter.append(replace(one, variants=one.variants[:fitting]))

@@ -9,7 +9,7 @@ from palmette.explain.decision import CollectiveCall
 from palmette.tune.decide import typical_s
 from palmette.tune.store import StoredCandidate, open_tunings
 
-NEAR = 2
+SIZE_FACTOR = 2
 """Sizes that differ by at most this factor count as the same."""
 
 
@@ -52,6 +52,8 @@ def figures(asked: CollectiveCall, store: Path) -> list[MeasuredTime]:
 
 def _is_like(one: StoredCandidate, asked: CollectiveCall) -> bool:
     size = one.cell.size_bytes
-    near = size == asked.size_bytes or (size > 0 and asked.size_bytes / NEAR <= size <= asked.size_bytes * NEAR)
+    near = size == asked.size_bytes or (
+        size > 0 and asked.size_bytes / SIZE_FACTOR <= size <= asked.size_bytes * SIZE_FACTOR
+    )
     right = one.measured.time_s and not one.measured.wrong_ranks
     return bool(right) and near and one.ranks == asked.job.size and asked.mpi in ("", one.mpi)

@@ -13,7 +13,7 @@ from palmette.present.table import Column, Table, aligned
 from palmette.present.words import wrapped
 from palmette.units import bytes_text, rate_text
 
-SHOWN = 5
+MAX_LINKS = 5
 """Number of links that are listed."""
 
 
@@ -187,7 +187,7 @@ def _levels(both: list[FlowRun]) -> list[str]:
 
 
 def _busiest(played: FlowRun, labelled: bool) -> list[str]:
-    shown = played.busiest(SHOWN)
+    shown = played.busiest(MAX_LINKS)
     if not shown:
         return []
     columns: list[Column[_core.FlowLink]] = [

@@ -10,7 +10,7 @@ from palmette.record.findings import Findings
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 
-ENOUGH = 20
+MIN_PERIODS = 20
 """Periods of sampling that a rank must compute for to be told how much of it was off the processor."""
 
 
@@ -83,7 +83,7 @@ def _of_trace(rows: dict[int, RankRow], job: Job, findings: Findings, causes: Ca
     period_s = max((process.recorded.sampling.period_s for process in job.processes), default=0.0)
     for rank, cpu_s in (causes.cpu_s if causes else {}).items():
         # Of less, the samples that happened to be taken say little.
-        if rows[rank].computing_s >= ENOUGH * period_s:
+        if rows[rank].computing_s >= MIN_PERIODS * period_s:
             rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
     for rank, off in (causes.off if causes else {}).items():
         rows[rank].put_aside_s, rows[rank].io_s, rows[rank].asleep_s = off.put_aside_s, off.io_s, off.asleep_s

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from palmette import _core
 from palmette.record.contexts import Contexts
-from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files, whole_time_s
+from palmette.record.findings import MAJORITY_SHARE, MAX_FINDINGS, Finding, Findings, trace_files, whole_time_s
 from palmette.record.late import LateCause, late_of
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
@@ -20,7 +20,7 @@ from palmette.record.processors import crowd_of
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
 
-MOST_OFF = 0.01
+MAX_DEVIATION = 0.01
 """Share of the measured time: if the replay with measured costs is off by more, nothing is said."""
 MOST_UNBOUNDED = 0.1
 """Share of calls' time besides waiting: with more in collectives of unknown bound, the network's part isn't told."""
@@ -323,7 +323,7 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None, late=late))
     first_root = causes.roots[0]
     waits = [one for one in findings.found if one.kind in ("late_rank", "taking_turns")]
-    is_main = first_root.seconds >= MAINLY * findings.waiting_s
+    is_main = first_root.seconds >= MAJORITY_SHARE * findings.waiting_s
     if waits and is_main and first_root.rank not in named:
         more = waits[0].next
         text = f"{first_root.sentence[0].upper()}{first_root.sentence[1:]}"
@@ -340,7 +340,7 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         told.remove(own)
         told.insert(at, own)
     causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
-    return told[:MOST]
+    return told[:MAX_FINDINGS]
 
 
 def _with_late(one: Finding, causes: Causes) -> Finding:
@@ -354,7 +354,7 @@ def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:
     measured_s, again_s = found.measured.measured_s, found.measured.time_s
     if measured_s <= 0:
         return "no time between MPI_Init and MPI_Finalize is recorded"
-    if abs(again_s - measured_s) <= MOST_OFF * measured_s:
+    if abs(again_s - measured_s) <= MAX_DEVIATION * measured_s:
         return ""
     text = f"replayed, the job takes {again_s / measured_s:.2f} of its time"
     if found.measured.forced:

@@ -37,7 +37,7 @@ from palmette.record.symbols import (
 )
 
 ROOT = 0
-HOT = 0.5
+HOT_SHARE = 0.5
 """The least share of a caller's time that puts a callee on the hot path."""
 CHUNK = 1 << 22
 """Numbers that statistics over ranks hold at a time."""
@@ -406,7 +406,7 @@ class Contexts:
         path, node = [], ROOT
         while node in callees:
             heaviest = max(callees[node], key=lambda one: inside[one])
-            if inside[heaviest] < HOT * inside[node]:
+            if inside[heaviest] < HOT_SHARE * inside[node]:
                 break
             path.append(heaviest)
             node = heaviest

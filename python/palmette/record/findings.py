@@ -23,12 +23,12 @@ from palmette.units import bytes_text
 
 LEAST_SHARE = 0.01
 """Share of the ranks' time below which a cost is no finding."""
-MUCH = 0.1
+BOUND_SHARE = 0.1
 """Share of the ranks' time above which it is told that physics needs it."""
-MOST = 5
-MAINLY = 0.5
+MAX_FINDINGS = 5
+MAJORITY_SHARE = 0.5
 """Share of the waiting at one place above which the rank that causes it is named."""
-ALSO = 0.25
+SECOND_RANK_SHARE = 0.25
 """Share of the waiting at one place above which a second rank is named, maybe another phase's."""
 
 
@@ -107,7 +107,7 @@ TERMINAL = Detail(128, 128, 0, 0)
 
 @dataclass
 class Findings:
-    """A job's efficiencies and at most MOST findings, the costliest first."""
+    """A job's efficiencies and at most MAX_FINDINGS findings, the costliest first."""
 
     ranks: int
     calls: int
@@ -162,7 +162,7 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
     if crowd:
         found = [_marked(one, crowd) for one in found]
     return Findings(
-        len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
+        len(waits.ranks), waits.calls, rates, found[:MAX_FINDINGS], sum(row.split.waiting_s for row in waits.rows),
         [*([crowd.note] if crowd else []), *_notes(waits, job, has_whole_bounds=whole), *resolver.notes],
         balance_of(dict(zip(waits.ranks, waits.useful_s, strict=True)), seats), view, places, whole,
     )  # fmt: skip
@@ -246,7 +246,7 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
         if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
             continue
         order = sorted(waited_s, key=lambda rank: -waited_s[rank])
-        if waited_s[order[0]] < MAINLY * seconds:
+        if waited_s[order[0]] < MAJORITY_SHARE * seconds:
             text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
             text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
             window = _longest(causes, begin_ns)
@@ -256,7 +256,7 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
             )
             continue
         for rank in order[:2]:
-            if waited_s[rank] < ALSO * seconds:
+            if waited_s[rank] < SECOND_RANK_SHARE * seconds:
                 break
             own = by_rank[rank]
             times = sum(cause.instances for cause in own)
@@ -357,7 +357,7 @@ def _notes(waits: _core.Waits, job: Job, *, has_whole_bounds: bool) -> list[str]
     notes = []
     whole_s = whole_time_s(waits)
     bound_s = sum(row.split.bound_s for row in waits.rows)
-    if has_whole_bounds and bound_s > MUCH * whole_s > 0:
+    if has_whole_bounds and bound_s > BOUND_SHARE * whole_s > 0:
         notes.append(
             f"{bound_s / whole_s:.0%} of all ranks' time is what links and memory need at least: only fewer bytes, "
             "another placement of the ranks or faster links take less"

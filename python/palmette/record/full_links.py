@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from palmette import _core
 from palmette.map.errors import MapError
 from palmette.record.causes import LEAST_SHARE, MOST_CALLS
-from palmette.record.findings import MOST, Finding, Findings, trace_files
+from palmette.record.findings import MAX_FINDINGS, Finding, Findings, trace_files
 from palmette.record.links import Link, Links
 from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
@@ -17,7 +17,7 @@ from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
 from palmette.record.what_if import Alternative, auto_placement, with_changes
 
-FULL = 0.8
+FULL_SHARE = 0.8
 """Share of a link's rate: a link that carries more in a bin of time is full there."""
 LEAST_FULL = 0.1
 """Share of the run time that a link must be full for to be told."""
@@ -51,7 +51,7 @@ def fullest_link(links: Links) -> FullLink | None:
             continue
         for outwards, loaded in zip((True, False), link.carried(links.span_s), strict=True):
             fill = loaded / (link.group.rate * width_s)
-            full = fill[fill >= FULL]
+            full = fill[fill >= FULL_SHARE]
             if len(full):
                 found.append(FullLink(link, outwards, len(full) * width_s, float(full.mean())))
     return max(found, key=lambda one: (one.seconds, one.fill), default=None)
@@ -119,8 +119,8 @@ def with_full_link(findings: Findings, job: Job, seats: Seats | None, links: Lin
     )  # fmt: skip
     told = findings.found
     at = next((at for at, other in enumerate(told) if (one.gain or 0.0) > (other.gain or 0.0)), len(told))
-    at = min(at, MOST - 1)
-    return [*told[:at], one, *told[at:]][:MOST]
+    at = min(at, MAX_FINDINGS - 1)
+    return [*told[:at], one, *told[at:]][:MAX_FINDINGS]
 
 
 def _gain_of_order(job: Job, seats: Seats) -> float:

@@ -23,17 +23,17 @@ from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Site, summed
 from palmette.record.symbols import Place
 
-MAINLY = 0.5
+MAJORITY_SHARE = 0.5
 """The share of what a late rank does more from which on a function is named, else what calls several."""
-MOST_ALIKE = 0.1
+MINOR_SHARE = 0.1
 """The share of the late rank's time below which others count as not doing the same."""
-MOST_BESIDE = 0.05
+IDLE_SHARE = 0.05
 """The share of the late rank's processor time up to which others count as having nothing to do meanwhile."""
 ENOUGH_S = 0.1
 """Seconds of samples from which on they say how much ranks that compute are put aside, and what is computed at all."""
-OFF_WORTH = 0.4
+OFF_SHARE = 0.4
 """The share of its lateness from which on being off the processor is told beside what it computes longer."""
-WORTH = 0.25
+SECOND_FUNCTION_SHARE = 0.25
 """The share of what a late rank does more from which on a second function is named."""
 
 
@@ -103,7 +103,7 @@ class LateCause:
     @property
     def is_off(self) -> bool:
         """Whether being off the processor is most of what makes it late."""
-        return self.off_s > MAINLY * (self.late_s - self.other_s) > 0
+        return self.off_s > MAJORITY_SHARE * (self.late_s - self.other_s) > 0
 
     @property
     def sentence(self) -> str:
@@ -113,10 +113,10 @@ class LateCause:
 
     @property
     def _off(self) -> str:
-        if self.off_s < OFF_WORTH * (self.late_s - self.other_s) or self.off_s <= 0:
+        if self.off_s < OFF_SHARE * (self.late_s - self.other_s) or self.off_s <= 0:
             return ""
         text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time"
-        told = [(name, seconds) for name, seconds in self.off_by_state if seconds >= MOST_ALIKE * self.off_s]
+        told = [(name, seconds) for name, seconds in self.off_by_state if seconds >= MINOR_SHARE * self.off_s]
         for number, (name, seconds) in enumerate(told):
             text += f", {_core.format_duration(seconds)}{'' if number else ' of it'} {STATES[name]}"
         if not told:
@@ -136,7 +136,7 @@ class LateCause:
             return ""
         first = self.blamed[0]
         text = f"before, it computes longer: {first.share:.0%} of that {first.where}"
-        if first.other_s > MOST_ALIKE * first.late_s:
+        if first.other_s > MINOR_SHARE * first.late_s:
             text += f"; {self._others} {_core.format_duration(first.other_s)} there, it "
             text += _core.format_duration(first.late_s)
         if len(self.blamed) > 1:
@@ -210,7 +210,7 @@ def _by_state(works: Sequence[_core.LateWork], off_s: float, times: int) -> tupl
     }
     states = sorted(((name, seconds) for name, seconds in more.items() if seconds > 0), key=lambda one: -one[1])
     whole_s = sum(seconds for _, seconds in states)
-    if off_s <= 0 or whole_s < MAINLY * off_s:
+    if off_s <= 0 or whole_s < MAJORITY_SHARE * off_s:
         return ()
     return tuple((name, seconds * min(1.0, off_s / whole_s) / times) for name, seconds in states)
 
@@ -221,7 +221,7 @@ def _is_alone(late_cpu_s: float, other_cpu_s: float) -> bool:
     By processor time: on a busy machine, who computes longer is put aside more often, and all others' time seems short
     beside its own.
     """
-    return late_cpu_s >= ENOUGH_S and other_cpu_s <= MOST_BESIDE * late_cpu_s
+    return late_cpu_s >= ENOUGH_S and other_cpu_s <= IDLE_SHARE * late_cpu_s
 
 
 Columns = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
@@ -255,7 +255,7 @@ def _blamed(
     if whole <= 0:
         return []
     order = sorted((key for key in sums if sums[key] > 0), key=lambda key: -sums[key])
-    if order and sums[order[0]] < MAINLY * (whole - off_s):
+    if order and sums[order[0]] < MAJORITY_SHARE * (whole - off_s):
         above = _above(more, whole - off_s, contexts)
         if above:
             late_s, other_s = (
@@ -264,7 +264,7 @@ def _blamed(
             return [_whole_of(above, more, (late_s, other_s), whole, times, contexts)]
     found: list[Culprit] = []
     for key in order[:2]:
-        if found and sums[key] < WORTH * whole:
+        if found and sums[key] < SECOND_FUNCTION_SHARE * whole:
             break
         sites = by_function[key]
         site = _most([int(homes[one]) for one in sites], more[sites], contexts)
@@ -313,7 +313,7 @@ def _above(more: NDArray[np.float64], whole: float, contexts: Contexts) -> list[
     nodes, own = [ROOT], []
     while called := _called(nodes, children, contexts):
         nodes = max(called, key=lambda one: inside[one].sum())
-        if inside[nodes].sum() < MAINLY * whole:
+        if inside[nodes].sum() < MAJORITY_SHARE * whole:
             break
         if contexts.site_of_node[nodes[0]].is_own:
             own = nodes

@@ -16,7 +16,7 @@ from palmette import _core
 SUFFIX = ".palmette"
 SIMULATED = "simulated"
 """The boot id of simulated nodes."""
-MOST_NEAR = 1000
+MAX_ENTRIES = 1000
 """Entries of a folder among which a mistyped recording is looked for."""
 DRIFT = 50e-6
 """By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
@@ -207,7 +207,7 @@ def _no_folder(path: Path) -> str:
             return f"this is a file, no recording; a report of a run is read by `palmette explain --report {quoted}`"
         if path.exists():
             return f"this is a file, no recording; {give}"
-        near = [one.name for one in islice(path.parent.iterdir(), MOST_NEAR) if next(one.glob("*" + SUFFIX), None)]
+        near = [one.name for one in islice(path.parent.iterdir(), MAX_ENTRIES) if next(one.glob("*" + SUFFIX), None)]
     except (OSError, ValueError):  # a folder that can't be looked into, a name far too long
         near = []
     meant = get_close_matches(path.name, near, n=1)

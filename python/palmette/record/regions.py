@@ -19,7 +19,7 @@ from palmette.units import plural
 
 MOST_ROWS = 500
 """Rows of a document: the heaviest regions."""
-DEAR = 0.01
+COST_SHARE = 0.01
 """The share of all ranks' time from which on it is said that counting regions took it."""
 
 
@@ -175,7 +175,7 @@ def notes(job: Job, found: Sequence[Region]) -> list[str]:
         out.append(f"{inner:,} regions were too deep or too many for places of their own: part of those around them")
     if missed := sum(one.recorded.missed_regions for one in job.processes):
         out.append(f"{missed:,} regions aren't counted: signal handlers began them in the midst of another's begin")
-    if (share := _cost_share(job)) >= DEAR:
+    if (share := _cost_share(job)) >= COST_SHARE:
         out.append(
             f"counting regions took about {share:.0%} of all ranks' time, which is in the regions around them; longer "
             "regions and fewer instrumented functions take less"

@@ -21,7 +21,7 @@ from palmette.record.symbols import (
     cython_name,
 )
 
-DEAR, DEAR_S = 0.01, 1.0
+COST_SHARE, COST_S = 0.01, 1.0
 """The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
 
 
@@ -98,7 +98,7 @@ def sums_of(job: Job) -> Sums:
     notes = [*resolver.notes, *limits_of(recordings, sums=True, communicators=False)]
     notes += job.notes()
     unwinding_s = sum(process.recorded.unwinding_s for process in job.processes)
-    if ran_s > 0 and unwinding_s > max(DEAR_S, DEAR * ran_s):
+    if ran_s > 0 and unwinding_s > max(COST_S, COST_SHARE * ran_s):
         unwound = sum(process.recorded.unwound for process in job.processes)
         notes.append(
             f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} "

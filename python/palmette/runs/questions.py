@@ -25,7 +25,7 @@ DEVIATIONS, MARGIN = 5.0, 1.05
 """A run is slower than others beyond so many of their deviations, and by at least 5 %."""
 MAD_TO_DEVIATION = 1.4826
 """Standard deviations in a median absolute deviation of normal noise."""
-TWICE = 2
+EXTRAPOLATION = 2
 """What doesn't scale is told for so many times the most ranks that were measured."""
 UNSCALED_SHARE, CERTAIN = 0.1, 0.2
 """The share of the run, at so many ranks, from which on growth beyond a tree's is told; of fits with errors below."""
@@ -55,7 +55,7 @@ class RowGrowth:
     samples: Sequence[tuple[int, float]]
     """(ranks, or bytes a call; seconds)."""
     share: float
-    """Share of the run's time, expected at TWICE the most ranks; of growth over bytes, share of all calls' time."""
+    """Share of the run's time at EXTRAPOLATION times the most ranks; for growth over bytes, of all calls' time."""
 
     @property
     def is_unscaled(self) -> bool:
@@ -79,7 +79,7 @@ def scaling(archive: Archive, runs: Sequence[Run]) -> list[RowGrowth]:
             f"{archive.path}: growth over ranks needs runs with four numbers of ranks; {runs[0].program} has "
             + ", ".join(str(count) for count in counts)
         )
-    most = TWICE * max(run.ranks for run in runs)
+    most = EXTRAPOLATION * max(run.ranks for run in runs)
     whole = sum(max(0.0, fit.at(most)) for fit in fits.values())
     found = [RowGrowth(key, fit, samples[key], max(0.0, fit.at(most)) / whole) for key, fit in fits.items()]
     return sorted(found, key=lambda one: -one.share)

@@ -11,7 +11,7 @@ from palmette.units import plural, rate_text, text_width
 
 _RATE_WIDTH = 20
 _HOSTS_WIDTH = 15
-MOST_DIFFERENT = 16
+MAX_CHILDREN = 16
 """Different children of one parent that are listed one by one."""
 
 
@@ -28,7 +28,7 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
     if everything:
         _write_all(folder, lines)
     else:
-        folded = folder.fold(by_level_above=MOST_DIFFERENT)
+        folded = folder.fold(by_level_above=MAX_CHILDREN)
         lines.append(_row(tree.name + aggregators_text(tree.aggregators), f"{hosts:,}", ""))
         for index, child in enumerate(folded.children):
             _write(child, lines, "", index + 1 == len(folded.children))

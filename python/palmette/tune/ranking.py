@@ -17,7 +17,7 @@ from palmette.tune.decide import FEWEST_ROUNDS, paired
 from palmette.tune.forecast import Forecast
 from palmette.tune.results import MPI, TABLE, CandidateTimes, Cell, CellResult
 
-APART = 1.15
+DISTINCT_RATIO = 1.15
 """Measured medians that differ by less aren't ranked."""
 WORTH_MEASURING = 4.0
 """Candidates predicted this many times slower than the best are easy to rank, and slow to measure."""
@@ -76,7 +76,7 @@ def pairs_of(
             continue
         if median(mine) > median(other):
             first, second, first_s, second_s, mine, other = second, first, second_s, first_s, other, mine
-        if median(other) <= APART * median(mine):
+        if median(other) <= DISTINCT_RATIO * median(mine):
             continue
         wins = sum(a < b for a, b in zip(mine, other, strict=True))
         sure = len(mine) >= FEWEST_ROUNDS and _core.sign_test(wins, len(mine)) <= _core.SIGNIFICANT

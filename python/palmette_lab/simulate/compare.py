@@ -21,12 +21,12 @@ from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.run import PALMETTE, Outcome, is_large, simulate
 from palmette_lab.simulate.watch import watched
 
-WITHIN = 1.05
+SLOWER_RATIO = 1.05
 """A cell is slower where palmette takes more than this of the best rival's time, as in `palmette bench`."""
 WON = 1.5
 """A cell is won where palmette is this many times faster than the best rival,"""
-NEAR = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
-NEAR_OTHERS = 1.15
+NEAR_BOUND = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
+NEAR_BOUND_OTHERS = 1.15
 """or where its time is at most this multiple of the bound: without in-network support no plan reaches 1 for broadcast
 and reductions."""
 
@@ -78,14 +78,14 @@ class Cell:
     @property
     def is_slower(self) -> bool:
         """Slower than the best rival by more than the margin."""
-        return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > WITHIN * self._best_s
+        return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > SLOWER_RATIO * self._best_s
 
     @property
     def is_good(self) -> bool:
         """Much faster than the best rival, or near the bound."""
         if self.palmette_s == 0:
             return True
-        near = NEAR.get(self.collective, NEAR_OTHERS)
+        near = NEAR_BOUND.get(self.collective, NEAR_BOUND_OTHERS)
         won = self.ratio is not None and self.ratio * WON <= 1
         return won or (self.multiple is not None and self.multiple <= near)
 

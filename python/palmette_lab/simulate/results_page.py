@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from palmette.bench.text import size_text
 from palmette.units import time_text
-from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, ComparisonResult
+from palmette_lab.simulate.compare import NEAR_BOUND, NEAR_BOUND_OTHERS, SLOWER_RATIO, WON, Cell, ComparisonResult
 from palmette_lab.simulate.table import Mean, means_of
 
 
@@ -24,9 +24,10 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     good = sum(cell.is_good for cell in cells)
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
     yield (
-        f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
+        f"{100 * (SLOWER_RATIO - 1):.0f} %, and {good} are at least {WON} times faster than it "
+        f"or within {NEAR_BOUND_OTHERS} bounds"
     )
-    yield f"({NEAR['bcast']} for broadcast and reductions)."
+    yield f"({NEAR_BOUND['bcast']} for broadcast and reductions)."
     alone = [cell for cell in compared.cells if not cell.rivals_s and cell.palmette_s is not None]
     if alone:
         near = sum(cell.is_good for cell in alone)

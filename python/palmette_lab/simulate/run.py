@@ -25,7 +25,7 @@ SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed with shared buffers, and results not compared."""
-UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
+BASE_SELECTION = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
 """The selection below palmette, for its initialisation and the calls that it refuses: mpich's, but for these two
 collectives algorithms that don't query first which ranks share a host."""
 
@@ -33,7 +33,7 @@ SHARED = "PALMETTE_SHARED"
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
 """The rounding error of summed rates: with tens of thousands of messages in flight at 1e9 bytes a second it exceeds the
 simulator's default of 1e-5, which then fails with "cannot saturate more a constraint that has no active element"."""
-_COARSE = {"surf/precision": "1e-7"}
+_COARSE_PRECISION = {"surf/precision": "1e-7"}
 _COARSE_RANKS = 512
 """In large all-to-alls among so many ranks, messages that end within 1e-7 s end together, so that rates are recomputed
 less often: half of the CPU for exchanges that take milliseconds. The simulator's default is 1e-9."""
@@ -192,7 +192,7 @@ def _digest(program: Path) -> str:
 
 def _selector(contender: str, collective: str) -> dict[str, str]:
     if contender == PALMETTE:
-        return UNDERNEATH
+        return BASE_SELECTION
     if contender in SELECTORS:
         return {"smpi/coll-selector": contender}
     return {"smpi/coll-selector": "mpich", f"smpi/{collective}": contender}
@@ -200,7 +200,7 @@ def _selector(contender: str, collective: str) -> dict[str, str]:
 
 def _solver(collective: str, sizes: Sequence[int], ranks: int) -> dict[str, str]:
     large = collective == "alltoall" and is_large(collective, min(sizes), ranks)
-    coarse = _COARSE if large and ranks >= _COARSE_RANKS else {}
+    coarse = _COARSE_PRECISION if large and ranks >= _COARSE_RANKS else {}
     return _SOLVER.get(collective, {}) | coarse
 
 

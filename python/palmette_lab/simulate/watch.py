@@ -14,7 +14,7 @@ from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background
 from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.platform import platform_xml
-from palmette_lab.simulate.run import UNDERNEATH, end_costs, events_of, started
+from palmette_lab.simulate.run import BASE_SELECTION, end_costs, events_of, started
 
 _STEPS = 400
 """Exchanges of each process at least, in whole rounds; the time of a round is their mean."""
@@ -39,7 +39,7 @@ def watched(
         simgrid.version(smpirun),
         platform_xml(cluster.topology, parameters, cluster.mesh),
         "".join(f"{host}\n" for host in background.hosts),
-        simgrid.configuration(parameters, UNDERNEATH),
+        simgrid.configuration(parameters, BASE_SELECTION),
         ["--variant", "alone", *what, *end_costs(parameters)],
         "",
         "",

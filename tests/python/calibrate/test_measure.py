@@ -12,7 +12,7 @@ import pytest
 
 import palmette
 from calibrate.invented import TRUTH, Costs, InventedJob, job_line, layout_of
-from palmette.calibrate.estimate import FEWEST, relative_error
+from palmette.calibrate.estimate import MIN_REPETITIONS, relative_error
 from palmette.calibrate.layout import MOST_PAIRS
 from palmette.calibrate.measure import Effort, MachineSteps, measure, plan_steps
 from palmette.calibrate.text import level_lines, node_memory_line, notes, plan_line, to_json
@@ -140,7 +140,7 @@ def test_overheads_never_exceed_the_latency_that_they_are_part_of(lab_topology: 
 
 def test_a_quiet_machine_is_done_after_the_fewest_rounds(lab_topology: Topology, invented: Invented) -> None:
     measured = calibrated(invented(lab_topology, noise=0.001), Effort(0.05, 60))
-    assert measured.rounds == FEWEST
+    assert measured.rounds == MIN_REPETITIONS
     assert len(measured.sure) == len(measured.steps)
     assert notes(measured) == []
 
@@ -149,7 +149,7 @@ def test_a_noisy_machine_is_measured_until_it_is_sure_or_the_time_is_up(
     lab_topology: Topology, invented: Invented
 ) -> None:
     longer = calibrated(invented(lab_topology, noise=0.3), Effort(0.05, 30))
-    assert longer.rounds > FEWEST
+    assert longer.rounds > MIN_REPETITIONS
     assert len(longer.sure) == len(longer.steps)
     cut = calibrated(invented(lab_topology, noise=0.5), Effort(0.0001, 0.3))
     assert cut.seconds < 5

@@ -27,7 +27,7 @@ from palmette.compose.bench import (
 from palmette.compose.bench_svg import svg
 from palmette.compose.bench_text import cell_lines
 from palmette.compose.factoring import Factoring
-from palmette.compose.tuning import DROP, FEWEST, candidates, choose_seconds
+from palmette.compose.tuning import DROP, MIN_CANDIDATES, candidates, choose_seconds
 from palmette.measure.statistics import compare_groups, summarize
 from palmette.mpi import install as mpi_install
 
@@ -118,7 +118,7 @@ def test_a_budget_says_how_many_candidates_are_measured() -> None:
     variants = tuple(NamedFactoring(f"candidate {i}", Factoring(pipeline=i + 1), 0.2) for i in range(20))
     asked = [BenchCase("broadcast", 1024, variants)]
     short, settings = choose_seconds(asked, Settings(), 6.0)
-    assert len(short[0].variants) == FEWEST
+    assert len(short[0].variants) == MIN_CANDIDATES
     assert settings.drop == DROP
     assert settings.seconds <= 6.0
     long, _ = choose_seconds(asked, Settings(), 32.5)

@@ -61,7 +61,7 @@ WRITES = (
 
 UNDAMAGED = -1
 """The seed of the corpus as it is."""
-DEEP = 10**9
+DEEP_SEED = 10**9
 """Seeds from here on draw deep structures alone."""
 
 
@@ -130,7 +130,7 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
         return Case(shlex.split(corpus.LINES[number].replace("@MPIEXEC@", _mpiexec())))
     draw = random.Random(f"{seed}:{number}")
     lines = corpus.LINES
-    if seed >= DEEP and draw.random() < 0.7:
+    if seed >= DEEP_SEED and draw.random() < 0.7:
         lines = [line for line in lines if deep.KINDS & set(line.split())]
     words = shlex.split(draw.choice(lines).replace("@MPIEXEC@", _mpiexec()))
     case = Case(words)
@@ -145,11 +145,11 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
                 )
             else:
                 name, held = words[index], case.files.get(words[index], files[words[index]])
-                is_deep = draw.random() < 0.1 or seed >= DEEP
+                is_deep = draw.random() < 0.1 or seed >= DEEP_SEED
                 case.files[name] = deep.data(draw, name, held) if is_deep else mutate.data(draw, held)
         elif action < 0.75 and len(words) > 1:
             index = draw.randrange(1, len(words))
-            is_deep = draw.random() < 0.05 or seed >= DEEP
+            is_deep = draw.random() < 0.05 or seed >= DEEP_SEED
             words[index] = deep.forms(draw) if is_deep else mutate.text(draw, words[index])
         elif action < 0.9:
             options = options_of(words)

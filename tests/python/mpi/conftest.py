@@ -226,7 +226,7 @@ LOGIC = (
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 
-BUT_ON = {
+MPIS_OF_TEST = {
     "test_compose.py::test_every_composition_is_right_on_1_to_24_ranks": ("openmpi",),
     "test_surroundings.py::test_three_thousand_communicators_made_and_freed_leave_ids_for_more": ("openmpi", "impi"),
     "test_surroundings.py::test_communicators_that_stay_leave_room_for_the_users": ("openmpi", "impi"),
@@ -273,7 +273,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         module = test.partition(".")[0].removeprefix("test_")
         # Whatever else is asked for, a test begins with the same MPI.
         for turn, (case, by_mpi) in enumerate(of_the_test.items(), zlib.crc32(test.encode())):
-            wanted = BUT_ON.get(test) or [mpi for mpi in _wanted(module, turn, alone=not case) if mpi in by_mpi]
+            wanted = MPIS_OF_TEST.get(test) or [mpi for mpi in _wanted(module, turn, alone=not case) if mpi in by_mpi]
             for mpi in by_mpi.keys() - (wanted or [list(by_mpi)[turn % len(by_mpi)]]):
                 by_mpi[mpi].add_marker("long")
 

@@ -21,7 +21,7 @@ from palmette.record.causes import causes_of, with_causes
 from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
 from palmette_lab.simulate import simgrid
-from palmette_lab.simulate.run import UNDERNEATH
+from palmette_lab.simulate.run import BASE_SELECTION
 from planted import BUILD, LATENCY_MS, SCENARIOS, Scenario, analysed, scenarios_of, waits_found, waits_shown
 
 from .conftest import VALUES
@@ -55,7 +55,7 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
             ended = simgrid.start(
                 smpirun, folder, 4, PROGRAM,
                 # Without the limit of what may be in flight, a window divided by the latency; probes poll seldom.
-                simgrid.configuration(VALUES, UNDERNEATH | {"network/TCP-gamma": "0", "smpi/iprobe": "1e-4"}),
+                simgrid.configuration(VALUES, BASE_SELECTION | {"network/TCP-gamma": "0", "smpi/iprobe": "1e-4"}),
                 [",".join(names), "none"],
                 {
                     "PALMETTE_ENABLE": "0", "PALMETTE_TRACE": str(folder / "calls"),
