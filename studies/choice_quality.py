@@ -111,7 +111,7 @@ class Quality:
 
     @property
     def good(self) -> bool:
-        """Within 10 % of the best."""
+        """Whether the choice is within 10 % of the best."""
         return self.ratio <= GOOD_RATIO
 
     @property
@@ -202,7 +202,7 @@ class LoadedLab(LabPlace):
 
     @property
     def topology_path(self) -> Path:
-        """With loads."""
+        """File of the topology with loads."""
         return self._loaded
 
 

@@ -57,7 +57,7 @@ Times = dict[tuple[str, float, str, str, str, int], float]
 
 
 def cases_of(options: argparse.Namespace) -> Iterator[Case]:
-    """All of them: quiet ones, the large size, and those under traffic with the same ones quiet."""
+    """Give all cases: quiet ones, the large size, and those under traffic with the same ones quiet."""
     rivals = options.rivals.split(",")
     drawn = [f"random:{seed}" for seed in range(1, options.placements + 1)]
     few = ["block", "cyclic", *drawn[: options.loaded_placements]] if options.loaded_placements else []

@@ -111,7 +111,7 @@ ENDING = {
     "MPI_Finalize": "        if (call) { call.returned(); call.ends_all(); }\n",
     "MPI_Session_finalize": "        if (call && ends_last_session()) { call.returned(); call.ends_all(); }\n",
 }
-"""After which nothing is completed any more."""
+"""Functions after which nothing is completed any more."""
 
 
 def moves_data(p: Prototype, table: Table) -> bool:

@@ -74,7 +74,7 @@ class Function(NamedTuple):
 
     @property
     def waits(self) -> str:
-        """How it makes ranks depend on each other: a palmette::trace::Kind."""
+        """How the function makes ranks depend on each other: a palmette::trace::Kind."""
         if self.kind in ("begins", "ends"):
             return "other" if self.mark else "init"
         return WAITS.get(self.mark) or KIND_OF.get(self.kind, "other")

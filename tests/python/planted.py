@@ -35,25 +35,25 @@ class Scenario:
     """What is to be found in a scenario."""
 
     waits: WaitTable
-    """By rank and function the milliseconds that each call waits which has to, in one round."""
+    """Milliseconds that each waiting call waits in one round, by rank and function."""
     late: int | None = None
-    """The only one whose fault it is."""
+    """The only rank that is late."""
     at: str = ""
-    """The function in which it is waited for."""
+    """The function in which others wait for the late rank."""
     rounds: int = ROUNDS
-    """1: `waits` has those of all rounds."""
+    """Number of rounds; 1: `waits` has the waits of all rounds."""
     steady: bool = True
     """On a real machine, too, the longest wait of each row recurs, and begins when a rank comes as planned. Otherwise
     it depends on how long others compute or communicate, which takes longer on a busy machine."""
     simulated: bool = True
-    """False: SimGrid 3.32 can't run it."""
+    """Whether SimGrid 3.32 can run it."""
     mpi_4: bool = False
-    """Only MPIs of that version can: neither SimGrid's nor Open MPI 5."""
+    """Whether it needs MPI 4, which neither SimGrid's MPI nor Open MPI 5 is."""
     served: bool = True
     """False: in a simulation palmette mustn't serve it, since it tests for what it has started, and tests take no
     simulated time there."""
     indirect: str = ""
-    """Why it finds another rank's fault."""
+    """Why another rank than the late one is found."""
 
 
 def of(function: str, **waits: Sequence[float]) -> WaitTable:

@@ -67,7 +67,7 @@ class Runner(Protocol):
 
     @property
     def name(self) -> str:
-        """Where, in words."""
+        """Command or program and place, in words."""
 
     def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> RunResult:
         """Run it once, with that standard input; None: without palmette. Raises BenchError."""

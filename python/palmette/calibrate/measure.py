@@ -18,7 +18,7 @@ MOST_MEMORIES = 2
 
 @dataclass(frozen=True)
 class Effort:
-    """When to stop: at a relative error of `target` everywhere, or after `budget_s`, but not before MIN_REPETITIONS rounds.
+    """When to stop: at a relative error of `target` everywhere or after `budget_s`, but not before MIN_REPETITIONS.
 
     `at_once`: pairs that share no link may be measured concurrently; not where they share processors.
     """
@@ -40,7 +40,7 @@ class LevelSteps:
 
     @property
     def steps(self) -> list[Step]:
-        """All of them."""
+        """All steps of the level."""
         return [step for step in (self.latency, self.overhead, self.stream, *self.shared) if step is not None]
 
 

@@ -161,7 +161,7 @@ def _run_to_resume(settings: Settings, place: Place, store: Store) -> Run:
 
 
 def _plain(value: object) -> object:
-    """As it comes back from JSON."""
+    """Return a value as it comes back from JSON."""
     return json.loads(json.dumps(value))
 
 

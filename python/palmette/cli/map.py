@@ -214,7 +214,7 @@ def _check_method(method: str) -> None:
 
 @dataclass(frozen=True)
 class _Seats:
-    """What is mapped, and on what."""
+    """The ranks that are mapped, and the machine."""
 
     job: _core.Job
     pattern: Pattern

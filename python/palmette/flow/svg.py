@@ -130,7 +130,7 @@ def _columns(played: FlowRun, index: int) -> tuple[list[float], list[float]]:
 
 
 def _cells(picture: Picture, row: _Row, y: float, span: float, seconds: float) -> None:
-    """Rectangles with their bytes as tooltips; adjacent ones of one colour are merged."""
+    """Rectangles with their bytes as tooltips; adjacent ones of one color are merged."""
     count = len(row.shares)
     width = span / count if count else 0.0
     colors = [heat(share) for share in row.shares]

@@ -17,11 +17,11 @@ TRIPS = 20
 """Round trips of a pair."""
 SECONDS_PER_ROUND = 0.5
 FIRST = "# seconds of half a round trip of "
-"""Begins the file."""
+"""Beginning of the file."""
 NOISY = 0.5
 """A typical spread from which on an order would follow noise."""
 HOSTS = "# hosts:"
-"""Begins the remark with the host of each rank."""
+"""Beginning of the remark with the host of each rank."""
 
 
 @dataclass(frozen=True)

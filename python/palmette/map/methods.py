@@ -28,7 +28,7 @@ METHODS = {
 """Name -> sentence, in the order in which `auto` tries them."""
 
 MOST_REFINED = 4096
-"""Up to so many ranks the order is refined by pairwise exchange."""
+"""Most ranks whose order is refined by pairwise exchange."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A measured pattern as a heat map: bandwidth by sender and receiver.
 
-Rows send, columns receive, both in topology order; lines separate the groups, thicker ones at outer levels. The colour
+Rows send, columns receive, both in topology order; lines separate the groups, thicker ones at outer levels. The color
 of a field is the rate of its messages, on a logarithmic scale; with many ranks fields have no number in them.
 """
 

@@ -14,7 +14,7 @@ from palmette.present.words import wrapped
 from palmette.units import plural, text_width
 
 MAX_MESSAGE_LINES = 4
-"""Up to so many messages of one kind get a line each, with their blocks."""
+"""Most messages of one kind that get a line each, with their blocks."""
 MOST_PAIRS = 24
 MOST_TIMES = 16
 

@@ -20,15 +20,15 @@ class RankRow:
 
     rank: int
     computing_s: float = 0.0
-    """Outside of MPI, on a processor or not."""
+    """Seconds outside of MPI, on a processor or not."""
     off_s: float | None = None
-    """Seconds of that off the processor, by samples of the thread that makes the calls."""
+    """Part of computing_s off the processor, by samples of the thread that makes the calls."""
     put_aside_s: float | None = None
-    """Seconds of that it waited for a processor, as far as the kernel tells."""
+    """Part of off_s in which it waited for a processor, as far as the kernel tells."""
     io_s: float | None = None
-    """Seconds of that in I/O or page faults."""
+    """Part of off_s in I/O or page faults."""
     asleep_s: float | None = None
-    """Seconds of that blocked by anything else."""
+    """Part of off_s blocked by anything else."""
     waiting_s: float | None = None
     """Seconds in calls in which the rank waits for others."""
     in_calls_s: float = 0.0

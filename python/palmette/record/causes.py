@@ -82,7 +82,7 @@ class Causes:
     serialisation: float | None = None
     """Longest time outside of MPI over the time with communication that takes no time."""
     transfer: float | None = None
-    """The latter over the measured time: network x software."""
+    """Time with communication that takes no time over the measured time: network x software."""
     network: float | None = None
     """What the hardware takes of it at least: None where no collective's bound, or not all links' rates are known."""
     software: float | None = None

@@ -38,7 +38,7 @@ class Key:
 
 @dataclass
 class RunCost:
-    """What it took in one run, per rank."""
+    """Seconds and calls of one run, per rank."""
 
     seconds: float = 0.0
     calls: float = 0.0
@@ -54,7 +54,7 @@ class Change:
 
     @property
     def more_s(self) -> float:
-        """By how much it takes longer than before."""
+        """Seconds that it takes longer than before."""
         return (self.after.seconds if self.after else 0.0) - (self.before.seconds if self.before else 0.0)
 
     @property

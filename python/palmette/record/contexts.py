@@ -77,7 +77,7 @@ class Site:
 
     @property
     def place(self) -> Place:
-        """As calls' places are written."""
+        """The site as a place, as calls have it."""
         return Place(self.function, self.file if self.line else "", self.line)
 
     @property
@@ -175,12 +175,12 @@ class Contexts:
 
     @property
     def parents(self) -> list[int]:
-        """By site, the caller's; less than its own number."""
+        """Number of each site's caller, which is less than the site's own."""
         return self._sites.parent
 
     @property
     def node_parents(self) -> list[int]:
-        """By node."""
+        """Number of each node's caller."""
         return self._nodes.parent
 
     def callers(self, site: int) -> Iterator[int]:
@@ -235,7 +235,7 @@ class Contexts:
 
     @cached_property
     def in_mpi(self) -> NDArray[np.bool_]:
-        """By site: whether it is in an MPI call."""
+        """Whether each site is in an MPI call."""
         found = np.zeros(len(self.sites), np.bool_)
         for site in range(1, len(self.sites)):
             found[site] = self.sites[site].kind == "mpi" or found[self.parents[site]]
@@ -243,7 +243,7 @@ class Contexts:
 
     @cached_property
     def homes(self) -> NDArray[np.int64]:
-        """By site: the innermost one of the program's own that it is in, as far as that is known; else itself."""
+        """Innermost site of the program's own that each site is in, as far as that is known; else itself."""
         found = np.arange(len(self.sites))
         own = np.zeros(len(self.sites), np.bool_)
         for site in range(1, len(self.sites)):
@@ -255,7 +255,7 @@ class Contexts:
 
     @cached_property
     def function_of_node(self) -> list[int]:
-        """By node: the function that a loop is in; itself of a function."""
+        """Function that each node is in: of a loop its function, of a function itself."""
         found = list(range(len(self.site_of_node)))
         for node, one in enumerate(self.site_of_node):
             if one.kind == "loop":
@@ -264,7 +264,7 @@ class Contexts:
 
     @cached_property
     def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """By node: its place in an order in which what it calls comes right behind it, and where that ends."""
+        """Place of each node in an order in which what it calls comes right behind it, and where that ends."""
         parents = self.node_parents
         size = np.ones(len(parents), np.int64)
         for node in range(len(parents) - 1, 0, -1):
@@ -293,12 +293,12 @@ class Contexts:
 
     @cached_property
     def own_s(self) -> NDArray[np.float64]:
-        """By node: processor time of all ranks without what it calls."""
+        """Processor time of each node, of all ranks, without what it calls."""
         return summed(np.asarray(self.node_of_site)[self._site], self._cpu_s, len(self.node_parents))
 
     @cached_property
     def sites_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """By site: processor time of all ranks without what it calls, and with it."""
+        """Processor time of each site, of all ranks, without what it calls, and with it."""
         own = summed(self._site, self._cpu_s, len(self.sites))
         whole = own.copy()
         for site in range(len(self.sites) - 1, 0, -1):
@@ -330,7 +330,7 @@ class Contexts:
 
     @cached_property
     def by_rank_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """By process: processor time outside of MPI, and in it."""
+        """Processor time of each process outside of MPI, and in it."""
         inside = self.in_mpi[self._site]
         return (
             summed(self._process[~inside], self._cpu_s[~inside], len(self.ranks)),

@@ -45,7 +45,7 @@ class Cause(Protocol):
 
     @property
     def place(self) -> Place:
-        """Where that is called."""
+        """Place where the function is called."""
 
     @property
     def in_call(self) -> bool:

@@ -21,7 +21,7 @@ class LastSample:
     site: Site
     """The innermost line of the program's own, or the MPI call."""
     caller: Site | None
-    """The next one of the program's own."""
+    """The caller's line in the program's own code."""
     ago_s: float
 
 

@@ -50,7 +50,7 @@ class Culprit:
     late_s: float
     """Seconds of the late rank in the function, each time that it is late."""
     other_s: float
-    """Seconds of those that wait, in their same intervals: mean by how long they wait."""
+    """Seconds in the function of those that wait, in the same intervals: mean weighted by how long they wait."""
     with_callees: bool = False
     """What it calls is counted: no function by itself has most of it."""
 
@@ -88,9 +88,9 @@ class LateCause:
     off_s: float
     """Seconds that it was off the processor longer than they, each time, beyond what computing more is put aside."""
     off_between: tuple[Place, Place] | None
-    """The calls between which that was, mostly."""
+    """Calls between which it was mostly off the processor."""
     off_by_state: tuple[tuple[str, float], ...] = ()
-    """Seconds of that by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
+    """Seconds off the processor by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
     blamed: tuple[Culprit, ...] = ()
     """Functions, the costliest first."""
     beside: Culprit | None = None

@@ -19,7 +19,7 @@ SIMULATED = "simulated"
 MAX_ENTRIES = 1000
 """Entries of a folder among which a mistyped recording is looked for."""
 DRIFT = 50e-6
-"""By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
+"""Drift of two nodes' clocks, as a share, where nothing better is known: crystals are within 25 ppm each."""
 
 
 class RecordError(ValueError):

@@ -32,13 +32,13 @@ class Region:
     """named, function (compiled with -finstrument-functions), or unbegun: ended and never begun."""
     file: str
     parent: int
-    """Number; 0: outside of all."""
+    """Number of the region around it; 0: outside of all."""
     calls: int = 0
     inner: int = 0
-    """Begun in it, too deep for a place of their own."""
+    """Regions begun in it that lie too deep for a place of their own."""
     longest_s: float = 0.0
     unclosed: int = 0
-    """Ended with one outside of them, or with their thread."""
+    """How often it ended with a region outside of it, or with its thread."""
     open_in: list[str] = field(default_factory=list)
     """Processes in which it hasn't ended."""
     by_rank_s: dict[int, float] = field(default_factory=lambda: defaultdict(float))

@@ -31,7 +31,7 @@ from palmette.record.structure.symbol_table import SymbolTable, build_id
 READING_S = 60.0
 """Time limit of one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
 QUIET_S = 2.0
-"""After that long it is said what is being read."""
+"""Seconds after which it is said what is being read."""
 WORKER = "palmette.record.structure.worker"
 OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""

@@ -34,7 +34,7 @@ class Growth:
 
     @property
     def name(self) -> str:
-        """As it is written: O(p log p)."""
+        """The growth as it is written: O(p log p)."""
         if self.factor_s == 0:
             return "O(1)"
         power = {0: "", 1: "p", 0.5: "sqrt p", -1: "1/p"}.get(self.power, f"p^{self.power:g}")

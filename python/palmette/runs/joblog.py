@@ -56,7 +56,7 @@ class Jobs:
 
     all: JobSums
     by_program: dict[str, JobSums]
-    """The one with the most node hours first."""
+    """Sums by program, the one with the most node hours first."""
     off: dict[str, JobSums]
     """Sums by the reason why nothing was served, the most frequent first."""
     first: str

@@ -270,7 +270,7 @@ def _only_set(
 
 
 def _command_line(elsewhere: str) -> str:
-    """As it was typed, but for `elsewhere`, an option for another place of the results."""
+    """Return the command as typed, but for `elsewhere`, an option for another place of the results."""
     context = click.get_current_context()
     words = ["palmette-lab", "simulate"]
     for option in context.command.params:

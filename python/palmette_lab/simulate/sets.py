@@ -96,5 +96,5 @@ def set_named(name: str) -> SimulatedSet:
 
 
 def sets() -> Sequence[SimulatedSet]:
-    """All of them."""
+    """Return all sets."""
     return _SETS

@@ -24,7 +24,7 @@ from .specs import COLLECTIVE_OF
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
-"""Another build may be tested: the sanitizers' (docs/method/testing.md)."""
+"""Folder of the build under test, which may be the sanitizers' (docs/method/testing.md)."""
 PROGRAMS = BUILD / "tests" / "mpi"
 PRELOADS = BUILD / "lib" if "PALMETTE_TEST_BUILD" in os.environ else LIBRARIES
 FIRST_PRELOAD = os.environ.get("PALMETTE_TEST_FIRST_PRELOAD", "")

@@ -366,7 +366,7 @@ def test_counts_that_differ_are_an_error_and_no_hang(
 
 
 def test_random_operations(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
-    """With room for the groups of some communicators only."""
+    """The daemon has room for the groups of some communicators only."""
     chosen = settings(folder, daemon.address, daemon.key, groups=6) | FORCED
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--random", 200 * SOAK, settings=chosen)
     ran.assert_right()

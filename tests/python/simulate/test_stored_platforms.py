@@ -64,7 +64,7 @@ def places(name: str) -> list[int]:
 
 
 def hosts_below(group: Group) -> int:
-    """All of them, at any depth."""
+    """Return the number of hosts below a group, at any depth."""
     return len(group.hosts) + sum(map(hosts_below, group.groups))
 
 

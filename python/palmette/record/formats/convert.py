@@ -28,7 +28,7 @@ class Format:
     """Whether it has single calls where a trace is converted; else sums, as of a profile."""
     is_folder: bool = False
     passes: int = 1
-    """How often it reads the calls: messages are matched before anything is written."""
+    """How often the writer reads the calls: messages are matched before anything is written."""
 
 
 FORMATS = {
@@ -46,7 +46,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written."""
+    """Counts of what a conversion has written."""
 
     counts: Counts
     ranks: int

@@ -63,7 +63,7 @@ class Intervals:
     """Which of many intervals has an address, the innermost of nested ones. Cost: O(log n) an address, mostly."""
 
     def __init__(self, intervals: Sequence[tuple[int, int, int]]) -> None:
-        """Each: begin, end, and a number that `at` returns."""
+        """Take intervals: begin, end, and a number that `at` returns."""
         self._sorted = sorted(intervals, key=lambda one: (one[0], -one[1]))
         self._begins = [one[0] for one in self._sorted]
         self._most_ends: list[int] = []
