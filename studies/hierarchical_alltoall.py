@@ -37,7 +37,7 @@ CHECKED_RANKS = 32
 """Results of jobs up to this size are compared byte for byte; that takes as long again."""
 LARGE_BLOCKS = (4096, 65536)
 LARGE_BLOCKS_RANKS = 64
-"""Large blocks, far from the crossovers, are simulated on up to so many ranks."""
+"""Most ranks on which large blocks, far from the crossovers, are simulated."""
 SHOWN = ((4, 4), (16, 8), (64, 16))
 """Shapes whose times are listed, and messages of the last one."""
 DRAWN = ((16, 8), (16, 16))

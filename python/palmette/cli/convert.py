@@ -63,12 +63,12 @@ def command(
 
 
 class _Progress(ExitStack):
-    """Shows how far a conversion has come where that takes long, and says what makes it shorter."""
+    """Shows the progress of a long conversion, and says what makes it shorter."""
 
     _bar: Bar | None = None
 
     def told(self, done: int, total: int) -> None:
-        """Show that so many of the calls were read."""
+        """Show how many of the calls were read."""
         if total < SLOW_CALLS:
             return
         if self._bar is None:

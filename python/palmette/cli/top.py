@@ -17,7 +17,7 @@ from palmette.present.words import wrapped
 if TYPE_CHECKING:
     from palmette.record.last_seen import LastSample
     from palmette.record.sums import Sums
-    from palmette.record.waiting import Collective, Open, State
+    from palmette.record.waiting import Collective, PendingCall, State
 
 MOST_ROWS = 20
 MOST_NAMES = 8
@@ -240,7 +240,7 @@ def _document(state: State, seen: list[LastSample]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_OPEN: list[Column[Open]] = [
+_OPEN: list[Column[PendingCall]] = [
     Column("", "", lambda one: one.process.name, left=True),
     Column(None, "rank", lambda one: one.process.recorded.rank),
     Column("in", "function", lambda one: one.call.function, left=True, most=26),

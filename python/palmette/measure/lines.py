@@ -29,7 +29,7 @@ from palmette.run.command_line import CommandLine, read_command_line
 from palmette.run.launcher_options import LauncherOptions
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.rewrite import Amended, rewrite
+from palmette.run.rewrite import Amendments, rewrite
 from palmette.units import plural
 
 AS_LAUNCHED = "as launched"
@@ -110,7 +110,7 @@ class Line:
         # What files say to every job isn't measured, as on other places.
         given = {"PALMETTE_SITE": "0", **self.libraries(), **(variables or {})}
         preloads = [Path(word) for word in given.pop(LD_PRELOAD, "").split(":") if word]
-        amended: Amended = {LD_PRELOAD: partial(with_preload, preloads)} if preloads else {}
+        amended: Amendments = {LD_PRELOAD: partial(with_preload, preloads)} if preloads else {}
         words, extra = rewrite(self._read(argv), given, amended, os.environ)
         return with_variables(extra, words) if extra else list(words)
 

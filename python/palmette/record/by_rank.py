@@ -24,11 +24,11 @@ class RankRow:
     off_s: float | None = None
     """Part of computing_s off the processor, by samples of the thread that makes the calls."""
     put_aside_s: float | None = None
-    """Part of off_s in which it waited for a processor, as far as the kernel tells."""
+    """Seconds between calls in which it waited for a processor, as far as the kernel tells."""
     io_s: float | None = None
-    """Part of off_s in I/O or page faults."""
+    """Seconds between calls in I/O or page faults."""
     asleep_s: float | None = None
-    """Part of off_s blocked by anything else."""
+    """Seconds between calls blocked by anything else."""
     waiting_s: float | None = None
     """Seconds in calls in which the rank waits for others."""
     in_calls_s: float = 0.0

@@ -304,7 +304,7 @@ def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
 def _long(
     waits: _core.Waits, places: list[Place], whole_s: float, job: Job, *, has_whole_bounds: bool
 ) -> list[Finding]:
-    """Return a finding for each place whose calls take long after all have come."""
+    """Return a finding for each place whose calls take long after all ranks have entered them."""
     kept = job.folder / KEPT_TOPOLOGY
     where = f" --topology {shlex.quote(str(kept))}" if kept.is_file() else ""
     found = []

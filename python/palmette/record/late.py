@@ -86,7 +86,7 @@ class LateCause:
     other_s: float
     """Seconds outside of MPI of those that wait, in the same intervals."""
     off_s: float
-    """Seconds that it was off the processor longer than they, each time, beyond what computing more is put aside."""
+    """Seconds that it was off the processor longer than they, each time, beyond what more computing explains."""
     off_between: tuple[Place, Place] | None
     """Calls between which it was mostly off the processor."""
     off_by_state: tuple[tuple[str, float], ...] = ()

@@ -30,7 +30,7 @@ from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions, MisplacedError
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.rewrite import Amended, rewrite
+from palmette.run.rewrite import Amendments, rewrite
 
 # Only a program with such a name is called with --version: `./app --version` might run for hours.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun|aprun|flux)(?:[.\-_]\w+)*$")
@@ -98,7 +98,7 @@ def prepare(
     named = Path(line.parts[0].program).name if line.parts else "the file of programs"
     evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
     preloads = _preloads(evidence.abis, variables, libraries)
-    amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
+    amended: Amendments = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
     if found.has_asan:
         amended[sanitizer.NAME] = sanitizer.with_flag
     warnings += _elsewhere(preloads, libraries)

@@ -22,11 +22,11 @@ LEAST_SHARE = 0.01
 FEWEST_BEFORE = 5
 """Runs that a gate compares with."""
 DEVIATIONS, MARGIN = 5.0, 1.05
-"""A run is slower than others beyond so many of their deviations, and by at least 5 %."""
+"""Deviations of other runs beyond which a run is slower than they, if also by 5 % at least."""
 MAD_TO_DEVIATION = 1.4826
 """Standard deviations in a median absolute deviation of normal noise."""
 EXTRAPOLATION = 2
-"""What doesn't scale is told for so many times the most ranks that were measured."""
+"""Multiple of the most ranks measured for which it is told what doesn't scale."""
 UNSCALED_SHARE, CERTAIN = 0.1, 0.2
 """The share of the run, at so many ranks, from which on growth beyond a tree's is told; of fits with errors below."""
 

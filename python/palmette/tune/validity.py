@@ -16,7 +16,7 @@ from palmette.tune.results import Cell
 
 NEAR_RATIO = 1.10
 MOST_RANKS = 1 << 16
-"""Rows are generalised to jobs of at most so many ranks."""
+"""Most ranks of jobs that rows are generalised to."""
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ MPIS_OF_TEST = {
 """Tests that take long, and the MPIs where they do in `make test`."""
 
 
-UNEVEN = ("compose", "large_counts", "nonblocking", "record", "sparse", "surroundings")
+UNEVEN_MODULES = ("compose", "large_counts", "nonblocking", "record", "sparse", "surroundings")
 """Modules about what an MPI may lack: a test skips on it, and has to run elsewhere."""
 
 
@@ -250,7 +250,7 @@ def _wanted(module: str, turn: int, *, alone: bool) -> tuple[str, ...]:
     pair = BY_TURNS[turn % 2]
     if module in LOGIC:
         return (BY_TURNS[0][turn % 2],)
-    if module in UNEVEN:
+    if module in UNEVEN_MODULES:
         return (*BY_TURNS[0], *BY_TURNS[1]) if alone else pair
     return pair if alone else (pair[turn // 2 % 2],)
 

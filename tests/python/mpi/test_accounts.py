@@ -34,7 +34,7 @@ pytestmark = pytest.mark.mpi
 RANKS = 4
 Figures = dict[tuple[int, str], tuple[int, int]]
 """(rank, function) -> calls, bytes."""
-UNSTEADY = ("MPI_Improbe", "MPI_Wait")
+UNSTEADY_FUNCTIONS = ("MPI_Improbe", "MPI_Wait")
 """Called until a message is there, and for what a failing Waitall has left."""
 NEIGHBOURS = "eighbor"
 
@@ -69,7 +69,7 @@ def of_sums(job: Job, requests: bool) -> Figures:
 
 
 def steady(found: Figures) -> Figures:
-    return {key: value for key, value in found.items() if key[1] not in UNSTEADY}
+    return {key: value for key, value in found.items() if key[1] not in UNSTEADY_FUNCTIONS}
 
 
 def read_csv(text: str) -> list[dict[str, str]]:

@@ -159,22 +159,22 @@ def check_errors() -> None:
         array = fake.DeviceArray(cuda, np.zeros((2, 3)))
         interface = array.__cuda_array_interface__
 
-        class Changed:
+        class ChangedArray:
             def __init__(self, **changes: object) -> None:
                 self.__cuda_array_interface__ = {**interface, **changes}
 
         refused("buffer 'x': the array must be contiguous, and has shape (2, 3) and strides (8, 16) in bytes",
-                lambda: plan.bind(x=Changed(strides=(8, 16))))  # fmt: skip
+                lambda: plan.bind(x=ChangedArray(strides=(8, 16))))  # fmt: skip
         refused("must be contiguous, and has shape (2, 3) and strides (8, 16) in bytes",
                 lambda: plan.bind(x=DlpackArray(array, strides=(1, 2))))  # fmt: skip
         refused("must be contiguous, and has shape (3, 2) and strides (8, 24)",
                 lambda: plan.bind(x=np.zeros((2, 3)).T))  # fmt: skip
-        refused("must be writeable", lambda: plan.bind(x=Changed(data=(array.address, True))))
-        refused("has a mask", lambda: plan.bind(x=Changed(mask=array)))
-        refused("stream 0 is ambiguous", lambda: plan.bind(x=Changed(stream=0)))
-        refused("the array has 96 bytes where 48 are needed", lambda: plan.bind(x=Changed(shape=(4, 3))))
+        refused("must be writeable", lambda: plan.bind(x=ChangedArray(data=(array.address, True))))
+        refused("has a mask", lambda: plan.bind(x=ChangedArray(mask=array)))
+        refused("stream 0 is ambiguous", lambda: plan.bind(x=ChangedArray(stream=0)))
+        refused("the array has 96 bytes where 48 are needed", lambda: plan.bind(x=ChangedArray(shape=(4, 3))))
         refused("list is no array", lambda: plan.bind(x=[0.0] * 6))
-        plan.bind(x=Changed(strides=(24, 8), stream=2)).free()
+        plan.bind(x=ChangedArray(strides=(24, 8), stream=2)).free()
         shared = DlpackArray(array, strides=(3, 1))
         plan.bind(x=shared).free()
         assert shared.asked == [1], "the producer is told the legacy default stream, which is waited for"
