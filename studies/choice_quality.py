@@ -41,7 +41,7 @@ from palmette.tune.candidates import candidates
 from palmette.tune.decide import ranked, typical_s
 from palmette.tune.errors import TuneError
 from palmette.tune.forecast import forecasts
-from palmette.tune.job import How, Question, Watcher, measure
+from palmette.tune.job import Question, RoundOptions, Watcher, measure
 from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, expected_s, job_on, present_choice_on
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
@@ -64,15 +64,15 @@ AGREE_S = 5e-3
 """Overhead per call of agreeing on a common start, oversubscribed."""
 WATCH_S = 1.0
 """Duration for which traffic is measured alone, before anything is measured under it."""
-GOOD = 1.10
+GOOD_RATIO = 1.10
 TARGET = 0.9
 FINALISTS = 5
-MOST_AT_ONCE = 190
+MAX_CANDIDATES = 190
 """A cell takes 200 candidates at most."""
 
 
 @dataclass(frozen=True)
-class Drawn:
+class CellSample:
     """A cell under an MPI and a placement."""
 
     mpi: str
@@ -111,8 +111,8 @@ class Quality:
 
     @property
     def good(self) -> bool:
-        """Within 10 % of the best."""
-        return self.ratio <= GOOD
+        """Whether the choice is within 10 % of the best."""
+        return self.ratio <= GOOD_RATIO
 
     @property
     def multiple(self) -> float | None:
@@ -129,16 +129,16 @@ class Lines(Watcher):
         print(f"{label}: {done}{', ' + job.error if job.error else ''}", file=sys.stderr, flush=True)
 
 
-def drawn(options: argparse.Namespace) -> list[Drawn]:
+def drawn(options: argparse.Namespace) -> list[CellSample]:
     """Return the cells to evaluate: those that are named, or a random draw, in the order of MPIs and placements."""
     loaded = LOADED if options.traffic else ""
     places = [(mpi, where + loaded) for mpi, where in product(options.mpi.split(","), options.placement.split(","))]
     if options.cells:
         cells = [cell for word in options.cells.split(",") for cell in _named(word)]
-        return [Drawn(*place, cell) for place in places for cell in cells]
+        return [CellSample(*place, cell) for place in places for cell in cells]
     draw = random.Random(options.seed)  # noqa: S311 - a draw that can be repeated, no secret
     cells = cells_of(options.collectives.split(","), sizes_of(options.sizes, draw), 0)
-    everything = [Drawn(*place, cell) for place in places for cell in cells]
+    everything = [CellSample(*place, cell) for place in places for cell in cells]
     some = draw.sample(range(len(everything)), min(options.draw, len(everything)))
     return [everything[i] for i in sorted(some)]
 
@@ -158,7 +158,7 @@ def _named(word: str) -> list[Cell]:
 
 
 def quality(
-    result: CellResult, drawn_cell: Drawn, before: str, measured: int, total: int, bound_s: float | None = None
+    result: CellResult, drawn_cell: CellSample, before: str, measured: int, total: int, bound_s: float | None = None
 ) -> Quality | None:
     """Return how far the present choice is from the best of a cell; None where one of them wasn't measured."""
     present = result.of(TABLE)
@@ -175,7 +175,7 @@ def quality(
     )  # fmt: skip
 
 
-def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: How) -> list[TuneJob]:
+def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: RoundOptions) -> list[TuneJob]:
     """Measure all candidates of a cell, as many as `seconds` allow, those first that the model finds fastest."""
     _, job = job_on(site.topology_path, site.hosts or [])
     found = [one for one in forecasts(job, cell) if one.spec != before]
@@ -184,7 +184,7 @@ def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: How)
         and expected_s(Question(cell, {one.spec: one.seconds for one in found}), AGREE_S) > seconds
     ):
         found.pop()
-    parts = [found[i : i + MOST_AT_ONCE] for i in range(0, len(found), MOST_AT_ONCE)]
+    parts = [found[i : i + MAX_CANDIDATES] for i in range(0, len(found), MAX_CANDIDATES)]
     return [
         measure(
             site, [Question(cell, {one.spec: one.seconds for one in part})], seconds / len(parts), how, SEARCH, Lines()
@@ -202,7 +202,7 @@ class LoadedLab(LabPlace):
 
     @property
     def topology_path(self) -> Path:
-        """With loads."""
+        """File of the topology with loads."""
         return self._loaded
 
 
@@ -222,11 +222,11 @@ def place_of(lab: Lab, traffic: str | None) -> Iterator[LabPlace]:
         yield LoadedLab(lab, path)
 
 
-def evaluate(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table: Path | None) -> None:
+def evaluate(one: CellSample, place: LabPlace, store: TuningStore, seconds: float, table: Path | None) -> None:
     """Search a cell and confirm the best; both are stored."""
     site = PlaceSite(place, mpi_install.find(one.mpi), one.placement.removesuffix(LOADED))
     site.placement = one.placement
-    how = How(table)
+    how = RoundOptions(table)
     before = chosen_before(one, site.topology_path, site.hosts or [], table)
     topology = json.loads(site.topology_path.read_text(encoding="utf-8")) if site.topology_path else None
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -242,23 +242,25 @@ def evaluate(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, ta
     store.add(measure(site, [question], (1 - SEARCH_SHARE) * left, how, CONFIRM, Lines()))
 
 
-def chosen_before(one: Drawn, topology: Path | None, hosts: Sequence[str], table: Path | None) -> str:
+def chosen_before(one: CellSample, topology: Path | None, hosts: Sequence[str], table: Path | None) -> str:
     """Return the table's choice for a cell."""
     rules = _core.Table.from_file(table) if table else _core.Table.built_in()
     return present_choice_on(rules, job_on(topology, hosts)[1], one.cell, one.mpi, oversubscribed=False)
 
 
-def rows_of(wanted: Sequence[Drawn], store: TuningStore, table: Path | None, topology: Path | None) -> list[Quality]:
+def rows_of(
+    wanted: Sequence[CellSample], store: TuningStore, table: Path | None, topology: Path | None
+) -> list[Quality]:
     """Return what the store holds of the wanted cells."""
-    counts: dict[Drawn, int] = {}
+    counts: dict[CellSample, int] = {}
     for job in store.jobs(SEARCH):
         for result in job.results:
-            key = Drawn(job.mpi, job.placement, result.cell)
+            key = CellSample(job.mpi, job.placement, result.cell)
             counts[key] = counts.get(key, 0) + sum(bool(each.time_s) for each in result.candidates) - 2
-    rows: dict[Drawn, Quality] = {}
+    rows: dict[CellSample, Quality] = {}
     for job in store.jobs(CONFIRM):
         for result in job.results:
-            one = Drawn(job.mpi, job.placement, result.cell)
+            one = CellSample(job.mpi, job.placement, result.cell)
             if one not in wanted:
                 continue
             before = chosen_before(one, topology, job.hosts, table)
@@ -320,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             place_of(lab, options.traffic) as place,
         ):
             there = {
-                Drawn(job.mpi, job.placement, result.cell) for job in store.jobs(CONFIRM) for result in job.results
+                CellSample(job.mpi, job.placement, result.cell) for job in store.jobs(CONFIRM) for result in job.results
             }
             left = [one for one in wanted if one not in there]
             for number, one in enumerate(left):

@@ -25,7 +25,7 @@ from datetime import date
 from pathlib import Path
 
 from claim import cache, composing, leaders, network, node, order, small, topology
-from claim.form import CannotRunError, Claim, Found, Options
+from claim.form import CannotRunError, Claim, ClaimOutcome, Options
 
 CLAIMS = (
     *small.CLAIMS, *network.CLAIMS, *node.CLAIMS, *cache.CLAIMS, *topology.CLAIMS, *leaders.CLAIMS, *composing.CLAIMS,
@@ -44,13 +44,13 @@ def marked(text: str, name: str, new: str) -> str:
     return form.sub(lambda _: f"{begin}\n\n{new}\n\n{end}", text)
 
 
-def row(claim: Claim, found: Found) -> str:
+def row(claim: Claim, found: ClaimOutcome) -> str:
     """Return the claim's row of the summary."""
     cells = [f"[{claim.says}](#{claim.name})", claim.theirs, found.ours, f"**{found.verdict}**", found.why, claim.by]
     return f"| {' | '.join(cells)} |"
 
 
-def with_row(text: str, claim: Claim, found: Found) -> str:
+def with_row(text: str, claim: Claim, found: ClaimOutcome) -> str:
     """Return the page with the summary's row of the claim replaced, in the order of CLAIMS."""
     begin, end = "<!-- summary -->", "<!-- /summary -->"
     inside = text[text.index(begin) + len(begin) : text.index(end)]
@@ -71,7 +71,7 @@ def machine() -> str:
     return f"Last run: {date.today()}, {processors}, Linux {platform.release()}, palmette at commit {commit}."
 
 
-def write(page: Path, claim: Claim, found: Found) -> None:
+def write(page: Path, claim: Claim, found: ClaimOutcome) -> None:
     """Put what was found on the page, and the samples beside it."""
     text = with_row(page.read_text(encoding="utf-8"), claim, found)
     text = marked(text, "machine", machine())

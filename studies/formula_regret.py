@@ -28,7 +28,7 @@ OF_BLOCKS = ("reduce_scatter", "allgather", "alltoall", "gather", "scatter")
 SIZES = (512, 16384, 262144)
 PAIRS = 4
 """Pairs of algorithms that are shown of a collective."""
-ENOUGH = 1.1
+MIN_REGRET = 1.1
 """A regret from here on is one of them."""
 
 
@@ -105,7 +105,7 @@ def summary(found: list[Regret]) -> dict[str, Any]:
     """Return what is said of a collective."""
     pairs = defaultdict(list)
     for one in found:
-        if one.factor >= ENOUGH:
+        if one.factor >= MIN_REGRET:
             pairs[one.chosen, one.fastest].append(one)
     worst = sorted(pairs.items(), key=lambda item: -sum(math.log(one.factor) for one in item[1]))
     factors = [one.factor for one in found]

@@ -28,7 +28,7 @@ from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import Cluster, from_spec, prepared
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import make_job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.run import PALMETTE, simulate
 
 NODES = (4, 8, 16, 32, 64)
@@ -37,7 +37,7 @@ CHECKED_RANKS = 32
 """Results of jobs up to this size are compared byte for byte; that takes as long again."""
 LARGE_BLOCKS = (4096, 65536)
 LARGE_BLOCKS_RANKS = 64
-"""Large blocks, far from the crossovers, are simulated on up to so many ranks."""
+"""Most ranks on which large blocks, far from the crossovers, are simulated."""
 SHOWN = ((4, 4), (16, 8), (64, 16))
 """Shapes whose times are listed, and messages of the last one."""
 DRAWN = ((16, 8), (16, 16))
@@ -158,7 +158,7 @@ def shapes() -> list[Shape]:
 
 
 def simulated(
-    shape: Shape, form: Form, smpirun: str, store: Kept | None, cpu_limit_s: int
+    shape: Shape, form: Form, smpirun: str, store: SimulationCache | None, cpu_limit_s: int
 ) -> tuple[dict[int, float], str]:
     """Simulate a form; returns seconds by size, and what ended it too early. Raises SimulateError."""
     sizes, algorithm, where = sizes_of(shape), form.plan_of(shape[1]), f"{shape[0]} x {shape[1]}, {form.name}"
@@ -349,7 +349,7 @@ def to_json(samples: Sequence[Sample], dropped: Sequence[str], version: str) -> 
 def simulate_all(options: argparse.Namespace) -> None:
     """Simulate, and write samples and picture. Raises SimulateError and OSError."""
     smpirun = simgrid.find_smpirun()
-    store = Kept(Path(options.keep)) if options.keep else None
+    store = SimulationCache(Path(options.keep)) if options.keep else None
     folder = Path(options.write)
     folder.mkdir(parents=True, exist_ok=True)
     samples: list[Sample] = []

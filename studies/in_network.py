@@ -40,7 +40,7 @@ PLACEMENT = "random:1"
 ABIS = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi"}
 VARIANTS = ("hosts", "aggregators")
 COUNTED = {4: "aggregator:4node@50Mbit/s:2core", 8: "aggregator:8node@50Mbit/s:2core"}
-FEW, MANY = 4, 24
+FEW_CALLS, MANY_CALLS = 4, 24
 FORCED = {
     "four leaves": ("in_network", "in_network:window=64"),
     "eight nodes, slow aggregator": ("ring:segment=32K", *(f"in_network:share={n}" for n in ("auto", 20, 15, 10, 6))),
@@ -155,12 +155,12 @@ def counted(nodes: int, variant: str) -> dict[str, Any]:
     """Return the bytes that a call sends out of each host's adapter, by the lab's interface counters."""
     sent: list[dict[str, int]] = []
     with Lab.up(COUNTED[nodes], name="in-network-study") as lab:
-        for calls in (FEW, MANY):
+        for calls in (FEW_CALLS, MANY_CALLS):
             before = lab.link_bytes()
             run(lab, "mpich", [str(calls), str(SIZES[-1])], settings_of(lab, "mpich", variant))
             after = lab.link_bytes()
             sent.append({host: after[host][0] - before[host][0] for host in lab.hosts})
-        per_call = {host: (sent[1][host] - sent[0][host]) / (MANY - FEW) for host in lab.hosts}
+        per_call = {host: (sent[1][host] - sent[0][host]) / (MANY_CALLS - FEW_CALLS) for host in lab.hosts}
     return {"nodes": nodes, "variant": variant, "vector_bytes": SIZES[-1], "sent_bytes": per_call}
 
 

@@ -28,7 +28,7 @@ from palmette_lab.simulate import cluster, simgrid
 from palmette_lab.simulate.job import make_job
 from palmette_lab.simulate.parameters import read
 from palmette_lab.simulate.platform import platform_xml
-from palmette_lab.simulate.run import UNDERNEATH
+from palmette_lab.simulate.run import BASE_SELECTION
 
 ROOT = Path(__file__).resolve().parent.parent
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
@@ -94,7 +94,7 @@ def simulated(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 (folder / "hosts").write_text("".join(f"{seat}\n" for seat in job.seats), encoding="utf-8")
                 ended = simgrid.start(
                     simgrid.find_smpirun(), folder, len(job.seats), program,
-                    simgrid.configuration(parameters, UNDERNEATH), ["1", size, asked.ways, *costs],
+                    simgrid.configuration(parameters, BASE_SELECTION), ["1", size, asked.ways, *costs],
                     {"PALMETTE_TOPOLOGY": "topology.json"}, 1500,
                 )  # fmt: skip
             if ended.trouble:

@@ -27,7 +27,7 @@ from palmette.bench.results import Run
 from palmette.bench.store import open_store
 from palmette.measure.errors import BenchError
 
-APART = 1.15
+DISTINCT_RATIO = 1.15
 """Measured times that differ by less aren't ranked."""
 
 
@@ -113,7 +113,7 @@ def ranking(cells: Sequence[Cell]) -> Ranking:
             if a.algorithm == b.algorithm:
                 continue
             low, high = sorted((a.measured_s, b.measured_s))
-            if high > APART * low:
+            if high > DISTINCT_RATIO * low:
                 pairs += 1
                 right += (a.measured_s < b.measured_s) == (a.predicted_s < b.predicted_s)
     return Ranking(pairs, right)

@@ -28,10 +28,10 @@ from palmette.bench.text import size_text
 from palmette.units import time_text
 from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import from_spec, prepared
-from palmette_lab.simulate.compare import Asked, Cell, compare
+from palmette_lab.simulate.compare import Cell, ComparisonRequest, compare
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import make_job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.run import SELECTORS
 
 COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce", "allgather", "alltoall")
@@ -42,7 +42,7 @@ MOST_BYTES_OF_ALL = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RandomCluster:
     """A cluster in the synthetic form, a job on it, and sizes in bytes."""
 
     spec: str
@@ -54,7 +54,7 @@ class Drawn:
 
 def draw(
     seed: int, count: int, collectives: Sequence[str], most_ranks: int, sizes: int, cores_of_node: Sequence[int] = CORES
-) -> Iterator[Drawn]:
+) -> Iterator[RandomCluster]:
     """Yield `count` clusters with a job each, and of each job all collectives."""
     chance = random.Random(seed)  # noqa: S311
     for _ in range(count):
@@ -75,10 +75,10 @@ def draw(
         for collective in collectives:
             most = 256 << 10 if collective not in BLOCKS_OF_ALL else max(64, MOST_BYTES_OF_ALL // ranks**2)
             chosen = sorted({round(2 ** chance.uniform(0, math.log2(most))) for _ in range(sizes)})
-            yield Drawn(spec, placement, ranks, collective, tuple(max(size, 4) // 4 * 4 for size in chosen))
+            yield RandomCluster(spec, placement, ranks, collective, tuple(max(size, 4) // 4 * 4 for size in chosen))
 
 
-def line_of(drawn: Drawn, cell: Cell) -> str:
+def line_of(drawn: RandomCluster, cell: Cell) -> str:
     """A cell in one line."""
     assert cell.palmette_s is not None and cell.best_rival is not None and cell.ratio is not None
     return (
@@ -88,15 +88,15 @@ def line_of(drawn: Drawn, cell: Cell) -> str:
     )
 
 
-def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequence[Cell]:
+def compared(smpirun: str, drawn: RandomCluster, options: argparse.Namespace) -> Sequence[Cell]:
     """Simulate one job with one collective. A job that can't be placed has no cells."""
     try:
         values = parameters.read(parameters.file_named(options.parameters) if options.parameters else parameters.FILE)
         job = make_job(prepared(from_spec(drawn.spec), values), drawn.placement, drawn.ranks)
-        asked = Asked(
+        asked = ComparisonRequest(
             [job], [drawn.collective], sorted(set(drawn.sizes)), options.rivals.split(","),
             cpu_limit_s=options.cpu_limit, parallel=options.parallel,
-            store=Kept(Path(options.keep)) if options.keep else None,
+            store=SimulationCache(Path(options.keep)) if options.keep else None,
             environment=dict(one.split("=", 1) for one in options.env),
         )  # fmt: skip
         found = compare(smpirun, asked, values, lambda _: None)
@@ -127,7 +127,9 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str], version: str, command: str) -> str:
+def page_of(
+    drawn: Sequence[RandomCluster], cells: Sequence[Cell], slower: Sequence[str], version: str, command: str
+) -> str:
     """The results page, for docs/results. `version`: SimGrid's."""
     clusters = list(dict.fromkeys((one.spec, one.ranks, one.placement) for one in drawn))
     return "\n".join(

@@ -34,7 +34,7 @@ COLLECTIVES = "bcast,reduce,allreduce,allgather,gather,scatter,reduce_scatter_bl
 MOST_RANKS = 18
 """With more ranks on two cores the scheduler is measured."""
 BETWEEN = (64, 65536)
-NEAR = 1.05
+NEAR_RATIO = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def page_of(
 
 def is_high(cell: Cell) -> bool:
     """Whether the cell is listed as slower or nearly so."""
-    return cell.verdict == "slower" or cell.ratio > NEAR
+    return cell.verdict == "slower" or cell.ratio > NEAR_RATIO
 
 
 def positive(text: str) -> int:

@@ -29,11 +29,11 @@ from palmette.measure.machine import describe_machine
 from palmette.mpi import install as mpi_install
 from palmette.tune.errors import TuneError
 from palmette.tune.forecast import Predict, forecasts, predictor
-from palmette.tune.job import How, Question, Watcher, measure
+from palmette.tune.job import Question, RoundOptions, Watcher, measure
 from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, job_on
 from palmette.tune.ranking import Pair, pairs_of, predicted_of, spread, within
-from palmette.tune.results import Cell, Measured
+from palmette.tune.results import CandidateTimes, Cell
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
 from palmette.units import time_text
 from palmette_lab.lab import Lab, LabError
@@ -42,10 +42,10 @@ from palmette_lab.sets import LAB
 
 STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"
-HOW = How(min_rounds=5, max_rounds=8, keep_all=True)
-NEAR = 0.25
+ROUNDS = RoundOptions(min_rounds=5, max_rounds=8, keep_all=True)
+MAX_ERROR = 0.25
 """Upper bound on the error of a prediction that counts as near."""
-CALLS = 5 + HOW.max_rounds
+CALLS = 5 + ROUNDS.max_rounds
 """Calls of each algorithm: checks and warm-up, then in turns."""
 JOB_S = 10.0
 """Time of a job in addition to its cells: to start, and for the outstanding calls at its end."""
@@ -99,7 +99,7 @@ def measure_all(options: argparse.Namespace, store: TuningStore) -> None:
                 )
                 first = False
             share = seconds * len(rest) / total
-            store.add(measure(site, questions_at(site, rest, share, options.candidates), share, HOW, STEP, Lines()))
+            store.add(measure(site, questions_at(site, rest, share, options.candidates), share, ROUNDS, STEP, Lines()))
 
 
 def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], list[float]]:
@@ -121,10 +121,10 @@ def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], l
 
 def near(errors: Sequence[float]) -> int:
     """How many are within 25 %."""
-    return sum(abs(error) <= NEAR for error in errors)
+    return sum(abs(error) <= MAX_ERROR for error in errors)
 
 
-def _predicted(predict: Predict | None, cell: Cell) -> Callable[[Measured], float | None]:
+def _predicted(predict: Predict | None, cell: Cell) -> Callable[[CandidateTimes], float | None]:
     return lambda one: predict(one.spec, cell) if predict else one.predicted_s
 
 
@@ -151,7 +151,7 @@ def lines_of(pairs: Sequence[Pair], errors: Sequence[float]) -> list[str]:
     if errors:
         lines.append(
             f"predicted times are off by {median(map(abs, errors)):.1%} in the median of {len(errors)}, "
-            f"{near(errors)} within {NEAR:.0%}"
+            f"{near(errors)} within {MAX_ERROR:.0%}"
         )
     return lines
 

@@ -30,7 +30,7 @@ UCX_S, UCX_S_PER_BYTE = 16e-6, 0.06e-9
 """A registration, as UCX assumes it for InfiniBand: MEM_REG_OVERHEAD and MEM_REG_GROWTH in its "
 "uct/ib/base/ib_md.c."""
 LINK_S, LINK_BYTES_PER_S = 6e-6, 25e9
-"""Of the model's reduction itself: HDR-200, as in the slides' clusters."""
+"""Latency and rate of the model's reduction itself: HDR-200, as in the slides' clusters."""
 LAB_BYTES_PER_S = 100e6 / 8
 
 

@@ -41,7 +41,7 @@ MPIS = ("mpich", "openmpi", "impi")
 LOCAL_RANKS = (2, 4)
 CORES = len(os.sched_getaffinity(0))
 Jobs = dict[tuple[str, str, int], _core.Job]
-"""By lab, placement and ranks."""
+"""Jobs by lab, placement and ranks."""
 
 
 @dataclass(frozen=True)

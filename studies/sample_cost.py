@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MPICH = ROOT / ".mpi" / "mpich"
 SOURCE = ROOT / "studies" / "sample_cost.c"
 RATE_HZ = 1
-"""Of the timers, which aren't what is measured."""
+"""Rate of the timers, which aren't what is measured."""
 SCRIPT = """import ctypes, sys
 import mpi4py.MPI
 library = ctypes.CDLL(sys.argv[1])

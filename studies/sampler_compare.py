@@ -25,7 +25,7 @@ from palmette import _core
 from palmette.analysis import Trace
 from palmette.record.reading import read_job
 
-LEAST = 0.02
+LEAST_SHARE = 0.02
 HERTZ = 250
 NOT_COMPARED = ("libmpi", "libpalmette", "[vdso]")
 """Beginnings of modules: MPI is one thing to palmette; palmette is seen by the other sampler alone."""
@@ -114,7 +114,7 @@ def main(words: list[str]) -> int:
         if abs(our - their) >= worst:
             worst, share = abs(our - their), (our + their) / 2
             error = (share * (1 - share) * (1 / our_sum + 1 / their_sum)) ** 0.5
-        if max(our, their) >= LEAST:
+        if max(our, their) >= LEAST_SHARE:
             print(f"{our:>9.1%} {their:>9.1%}  {name}")
     print(f"samples: {our_sum} and {their_sum}")
     print(f"largest difference: {100 * worst:.1f} points, of which chance may make {200 * error:.1f}")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from palmette import _core
 
 BLOCK = 65536
-LARGE = "16leaf@100GB/s~2us:4node@25GB/s~1us:16core"
-LARGER = "32leaf@100GB/s~2us:32node@25GB/s~1us:16core"
+LARGE_CLUSTER = "16leaf@100GB/s~2us:4node@25GB/s~1us:16core"
+LARGER_CLUSTER = "32leaf@100GB/s~2us:32node@25GB/s~1us:16core"
 MILLION = "1024leaf@100GB/s:64node@25GB/s:16core"
 
 
@@ -42,11 +42,11 @@ class Case:
 
 RANK_ORDER = "ring:nested=no,order=rank"  # with scattered ranks every message shares links with a hundred others
 CASES = (
-    Case("flow", LARGE, "block", "allgather", "ring", 10),
-    Case("flow", LARGE, "random:1", "allgather", "ring", 10),
-    Case("flow", LARGE, "random:1", "allgather", RANK_ORDER, 10),
+    Case("flow", LARGE_CLUSTER, "block", "allgather", "ring", 10),
+    Case("flow", LARGE_CLUSTER, "random:1", "allgather", "ring", 10),
+    Case("flow", LARGE_CLUSTER, "random:1", "allgather", RANK_ORDER, 10),
     *(
-        Case("flow", LARGER, placement, "gather", algorithm, 60)
+        Case("flow", LARGER_CLUSTER, placement, "gather", algorithm, 60)
         for placement in ("block", "random:1")
         for algorithm in ("linear", "k_nomial", "by_topology")
     ),

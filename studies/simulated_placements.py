@@ -25,10 +25,10 @@ from palmette.bench.text import size_text
 from palmette.units import time_text
 from palmette_lab.simulate import parameters, simgrid
 from palmette_lab.simulate.cluster import Cluster, from_stored, prepared
-from palmette_lab.simulate.compare import WITHIN
+from palmette_lab.simulate.compare import SLOWER_RATIO
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background, Job, background_of, make_job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.run import PALMETTE, Outcome, simulate
 from palmette_lab.simulate.watch import watched
 from palmette_lab.traffic import Traffic
@@ -57,7 +57,7 @@ Times = dict[tuple[str, float, str, str, str, int], float]
 
 
 def cases_of(options: argparse.Namespace) -> Iterator[Case]:
-    """All of them: quiet ones, the large size, and those under traffic with the same ones quiet."""
+    """Give all cases: quiet ones, the large size, and those under traffic with the same ones quiet."""
     rivals = options.rivals.split(",")
     drawn = [f"random:{seed}" for seed in range(1, options.placements + 1)]
     few = ["block", "cyclic", *drawn[: options.loaded_placements]] if options.loaded_placements else []
@@ -94,7 +94,7 @@ def job_of(placement: str, share: float, traffic: Background | None) -> Job:
 def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times, list[str]]:
     """Simulate all; returns the times of right results, and a line for each contender that was wrong or didn't end."""
     smpirun = simgrid.find_smpirun()
-    store = Kept(Path(options.keep)) if options.keep else None
+    store = SimulationCache(Path(options.keep)) if options.keep else None
     ended = itertools.count(1)
     # First, since palmette gets its load of the links in the other simulations.
     backgrounds = {
@@ -135,7 +135,7 @@ def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times,
     return times, troubles
 
 
-class Found:
+class PlacementResults:
     """The results and their evaluation."""
 
     def __init__(self, times: Times, options: argparse.Namespace) -> None:
@@ -176,10 +176,10 @@ class Found:
 
 def slower(gains: dict[tuple[str, int], float]) -> int:
     """The number of cells in which palmette is slower by more than the margin."""
-    return sum(gain < 1 - WITHIN for gain in gains.values())
+    return sum(gain < 1 - SLOWER_RATIO for gain in gains.values())
 
 
-def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> Iterator[str]:
+def page(found: PlacementResults, troubles: Sequence[str], options: argparse.Namespace) -> Iterator[str]:
     """The page in Markdown."""
     quiet, loaded, large = (sizes_of(text) for text in (options.sizes, options.loaded_sizes, options.large))
     yield from (f"# Gather and scatter on {options.placements} random placements, simulated", "")
@@ -221,7 +221,7 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
         yield from ("", "## Left out", "", *(f"- {trouble}" for trouble in troubles))
 
 
-def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterator[str]:
+def claims(found: PlacementResults, sizes: Sequence[int], loaded: Sequence[int]) -> Iterator[str]:
     """Which of the paper's claims hold, with values."""
     for traffic, how, measured in (("", "quiet", sizes), (found.traffic, "loaded", loaded)):
         both = [found.gains(traffic, share, collective, measured) for share in SHARES for collective in COLLECTIVES]
@@ -240,7 +240,7 @@ def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterato
     for collective in COLLECTIVES:
         all_gains = [list(found.gains("", share, collective, sizes, only="random").values()) for share in SHARES]
         medians = [statistics.median(gains) for gains in all_gains]
-        grows = medians == sorted(medians) and medians[-1] > medians[0] + WITHIN - 1
+        grows = medians == sorted(medians) and medians[-1] > medians[0] + SLOWER_RATIO - 1
         verdict = "It does" if grows else "It does not by 5 % and more"
         yield f"- *The median gain grows as the uplink's share falls*, {collective}. {verdict}: {_shares(medians)}."
         best = _shares([max(gains) for gains in all_gains])
@@ -275,13 +275,13 @@ def _spread(gains: dict[tuple[str, int], float]) -> str:
     )
 
 
-def _cell(found: Found, collective: str, way: tuple[str, float], size: int) -> str:
+def _cell(found: PlacementResults, collective: str, way: tuple[str, float], size: int) -> str:
     own = found.times.get(("", way[1], way[0], collective, PALMETTE, size))
     gain = found.gains("", way[1], collective, (size,)).get((way[0], size))
     return "-" if own is None or gain is None else f"{time_text(own)} {_percent(gain)}"
 
 
-def _loaded_row(found: Found, share: float, collective: str, size: int) -> Iterator[str]:
+def _loaded_row(found: PlacementResults, share: float, collective: str, size: int) -> Iterator[str]:
     for rivals in ((), (FLAT,)):
         gains = list(found.gains(found.traffic, share, collective, (size,), rivals).values())
         yield f"{_percent(statistics.median(gains))} ({_percent(min(gains))})" if gains else "-"
@@ -321,7 +321,7 @@ def main() -> int:
     except (SimulateError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    found = Found(times, options)
+    found = PlacementResults(times, options)
     text = "\n".join(page(found, troubles, options)) + "\n"
     if options.write:
         Path(options.write).write_text(text, encoding="utf-8")

@@ -24,7 +24,7 @@ from palmette.mpi.abi import LIBRARIES
 from palmette.record.findings import trace_files
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job, read_job
-from palmette.record.what_if import Wanted, auto_placement, with_changes
+from palmette.record.what_if import Alternative, auto_placement, with_changes
 from palmette_lab.lab import Lab
 from palmette_lab.place import free_lab_name
 
@@ -88,7 +88,7 @@ class Sample:
 
     @property
     def error(self) -> float:
-        """Of the expected time, relative to what came out."""
+        """Error of the expected time, relative to what came out."""
         return self.expected_s / self.then_s - 1
 
     @property
@@ -149,14 +149,14 @@ def main() -> None:
             assert seats is not None
             for change in case.changes:
                 if isinstance(change, dict):
-                    placement, force, wanted = case.placement, case.force | change, Wanted(change)
+                    placement, force, wanted = case.placement, case.force | change, Alternative(change)
                 else:
                     placement, force = change, case.force
                     if change == AUTO:
                         hosts = [seats.job.host_of(place) for place in auto_placement(job, seats).order]
                         placement = f"hosts={','.join(hosts)}"
                     machine = _core.Machine.from_file(str(job.folder / "topology.json"))
-                    wanted = Wanted(job=_core.Job(machine, placement, job.size))
+                    wanted = Alternative(job=_core.Job(machine, placement, job.size))
                 expected = with_changes(job, seats, wanted)
                 then_s = time_of(run(lab, Path(temporary) / "changed", words, placement, force))
                 changed = told(change, case.placement) if isinstance(change, dict) else told(case.force, change)

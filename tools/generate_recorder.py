@@ -21,7 +21,7 @@ from counted_messages import counted, payload
 from generate_fortran import fortran_names
 from mpi_functions import Function, read_functions
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
-from recorded_requests import Around, around_requests
+from recorded_requests import RequestStatements, around_requests
 from wrappers_header import finder, forwarded, with_offers
 
 NOT_CALLS = re.compile(
@@ -111,7 +111,7 @@ ENDING = {
     "MPI_Finalize": "        if (call) { call.returned(); call.ends_all(); }\n",
     "MPI_Session_finalize": "        if (call && ends_last_session()) { call.returned(); call.ends_all(); }\n",
 }
-"""After which nothing is completed any more."""
+"""Functions after which nothing is completed any more."""
 
 
 def moves_data(p: Prototype, table: Table) -> bool:
@@ -136,7 +136,7 @@ def sends(p: Prototype, table: Table) -> str:
     return ", true" if counting(p, table, "") or around_requests(p, False, table).always else ""
 
 
-def placed(requests: Around) -> tuple[str, list[str], str]:
+def placed(requests: RequestStatements) -> tuple[str, list[str], str]:
     """Return where a call's requests are followed: before it, there where it is recorded, and behind it."""
     after = " ".join(requests.after)
     if requests.always:

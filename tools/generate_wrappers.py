@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
+from mpi_prototypes import FunctionNames, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
 from wrappers_header import entry_point, finder, header, with_offers
 
 
@@ -56,7 +56,7 @@ ARGUMENTS = {
 }
 """The parameters of each collective by uniform names; the headers of MPIs have different ones."""
 BUFFERS = ("sendbuf", "recvbuf", "buffer")
-"""Those with data, which may lie in device memory."""
+"""Parameters with data, which may lie in device memory."""
 AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}
 """What follows them in each form."""
 
@@ -73,7 +73,7 @@ def renamed(prototype: Prototype, collective: str, kind: str) -> Prototype:
     return Prototype(prototype.name, parameters)
 
 
-def all_functions(listed: Listed) -> list[str]:
+def all_functions(listed: FunctionNames) -> list[str]:
     """Return the names of all functions, hooks first."""
     return [*listed.hooks, *(name for collective in listed.collectives for name in forms_of(collective))]
 
@@ -196,7 +196,7 @@ def bypassed(collective: str) -> str:
     return f"{taken} && (runtime::all_on_host({buffers}) || {bypass}.leaves())" if buffers else taken
 
 
-def source(prototypes: list[Prototype], listed: Listed) -> str:
+def source(prototypes: list[Prototype], listed: FunctionNames) -> str:
     """Return the text of wrappers.cpp."""
     collectives = {name: (c, kind) for c in listed.collectives for name, kind in forms_of(c).items()}
     prototypes = [renamed(p, *collectives[p.name]) if p.name in collectives else p for p in prototypes]

@@ -41,7 +41,7 @@ class Function(NamedTuple):
 
     name: str
     kind: str
-    """Of KINDS."""
+    """One of KINDS."""
     mark: str
     """The third word of its line; empty: there is none."""
     plain: str
@@ -56,7 +56,7 @@ class Function(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Its kind where it moves data, else empty; of a persistent collective behind `lasting`."""
+        """The function's kind where it moves data, else empty; of a persistent collective behind `lasting`."""
         if self.kind not in MOVES:
             return ""
         return f"lasting {self.kind}" if self.is_collective and self.is_persistent else self.kind
@@ -74,7 +74,7 @@ class Function(NamedTuple):
 
     @property
     def waits(self) -> str:
-        """How it makes ranks depend on each other: a palmette::trace::Kind."""
+        """How the function makes ranks depend on each other: a palmette::trace::Kind."""
         if self.kind in ("begins", "ends"):
             return "other" if self.mark else "init"
         return WAITS.get(self.mark) or KIND_OF.get(self.kind, "other")

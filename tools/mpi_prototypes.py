@@ -36,18 +36,18 @@ class Prototype(NamedTuple):
         return ", ".join(parameter.name for parameter in self.parameters)
 
 
-class Listed(NamedTuple):
+class FunctionNames(NamedTuple):
     """Names from the table of MPI's functions: hooks with their `MPI_`, collectives without it."""
 
     hooks: tuple[str, ...]
     collectives: tuple[str, ...]
 
 
-def read_list(path: Path) -> Listed:
+def read_list(path: Path) -> FunctionNames:
     """Return what the table names. Raises ValueError with the line that can't be meant."""
     read_functions(path)
     collectives = (name.removeprefix("MPI_") for name in read_names(path, *COLLECTIVE))
-    return Listed(tuple(read_names(path, HOOK)), tuple(collectives))
+    return FunctionNames(tuple(read_names(path, HOOK)), tuple(collectives))
 
 
 def preprocessed_mpi_h(compiler: list[str]) -> str:

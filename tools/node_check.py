@@ -45,7 +45,7 @@ MOST_BYTES = 60_000_000
 MPIS = {"mpich": "mpich", "openmpi": "ompi"}
 """Name and ABI."""
 KINDS = ("cuda", "managed", "pinned", "pool", "mapped")
-"""Of collbench's --memory."""
+"""Kinds of memory: choices of collbench's --memory."""
 MOVES = "allreduce,bcast,allgather,alltoall,reduce_scatter_block"
 K = 1024
 
@@ -238,7 +238,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Done:
+class ProcessResult:
     """How a process ended. `status` None: it had to be ended."""
 
     status: int | None
@@ -254,7 +254,7 @@ class Done:
         return f"status {self.status}: {next(iter([*ours, *lines[-1:]]), 'it said nothing')}"[:300]
 
 
-def execute(context: Context, words: Sequence[str], env: dict[str, str], limit_s: float) -> Done:
+def execute(context: Context, words: Sequence[str], env: dict[str, str], limit_s: float) -> ProcessResult:
     """Run a command with all that it starts in a session of its own, which ends with it."""
     limit_s = min(limit_s, context.left_s())
     if limit_s < 1:
@@ -284,7 +284,7 @@ def execute(context: Context, words: Sequence[str], env: dict[str, str], limit_s
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
-    return Done(status, *texts)
+    return ProcessResult(status, *texts)
 
 
 def launch(
@@ -296,7 +296,7 @@ def launch(
     limit_s: float,
     preload: bool = True,
     settings: dict[str, str] | None = None,
-) -> Done:
+) -> ProcessResult:
     """Run a program under an MPI that was brought along."""
     prefix = context.files.mpis / mpi
     if not (prefix / "bin" / "mpiexec").exists():

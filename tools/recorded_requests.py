@@ -13,7 +13,7 @@ from mpi_prototypes import Prototype
 
 
 @dataclass(frozen=True)
-class Around:
+class RequestStatements:
     """Statements on a call's requests and status. `before` and `after` stand where the call is recorded."""
 
     before: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Around:
     names: tuple[str, ...] = ()
     """Parameters that `after` reads, of which the call may change what they point at."""
     always: bool = False
-    """Also where the call isn't recorded: what persistent requests send is counted all the same."""
+    """Whether it is done where the call isn't recorded, too: what persistent requests send is always counted."""
 
 
 def _first_of(p: Prototype, kind: str) -> str:
@@ -31,7 +31,7 @@ def _first_of(p: Prototype, kind: str) -> str:
     return next((q.name for q in p.parameters if q.type.replace(" ", "").replace("[]", "*") == kind), "")
 
 
-def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> Around:
+def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> RequestStatements:
     """Return how a call's requests are followed: from the call that makes them to the one that completes them."""
     types = {q.name: q.type for q in p.parameters}
     requests = "FortranRequests" if fortran else "Requests"
@@ -82,20 +82,22 @@ def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> 
         substitute = f"if ({status} == {ignored}{needed}) {status} = call.own_statuses({count});"
         lines = "\n".join((*before, *completed))
         read = tuple(name for name in names if name and re.search(rf"\b{name}\b", lines))
-        return Around(tuple(before), substitute, completed, read)
+        return RequestStatements(tuple(before), substitute, completed, read)
     if kind == "starts":
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         starts = f"call.starts({count}, {requests}({listed}));"
         started = f"call.started({good} ? {count} : 0, {requests}({listed}));"
-        return Around(before=(starts,), after=("call.returned();", started), always=True, names=(listed, "count"))
+        return RequestStatements(
+            before=(starts,), after=("call.returned();", started), always=True, names=(listed, "count")
+        )
     if kind == "frees" and "request" in types:
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
-        return Around(
+        return RequestStatements(
             before=(f"if (request) call.frees({requests}(request)[0]);",),
             after=("call.returned();", f"call.freed({good});"), always=True, names=("request",),
         )  # fmt: skip
     if kind == "cancels":
-        return Around(before=(f"if (request) call.cancels({requests}(request)[0]);",), names=("request",))
+        return RequestStatements(before=(f"if (request) call.cancels({requests}(request)[0]);",), names=("request",))
     if types.get("request") == "MPI_Request*":
         persistent = "sends" if function and function.is_persistent else "no"
         if kind == "awaiting":
@@ -103,7 +105,7 @@ def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> 
         persistent = f"trace::Persistent::{persistent}"
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         after = ("call.returned();", f"if ({good} && request) call.made({requests}(request)[0], {persistent});")
-        return Around(after=after, names=("request",))
+        return RequestStatements(after=after, names=("request",))
     if kind in ("message", "receive", "matched", "probe") and "status" in types:
         substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
         flag = " && *flag" if "flag" in types else ""
@@ -114,5 +116,5 @@ def around_requests(p: Prototype, fortran: bool, table: dict[str, Function]) -> 
             message = "FortranMessage(message)" if fortran else "message"
             then = (*then, f"if ({good}) call.has_matched(*{message});")
             reads = (*reads, "message")
-        return Around((), substitute, then, reads)
-    return Around()
+        return RequestStatements((), substitute, then, reads)
+    return RequestStatements()

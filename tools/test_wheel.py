@@ -39,7 +39,7 @@ FORCED = ["--force", "bcast=linear", "--force", "allreduce=recursive_doubling", 
 Words = Sequence[object]
 SERVED = {"bcast", "allreduce", "allgather"}
 SOURCES = "**From the sources**"
-"""Where README's lines for those who have a wheel end."""
+"""Heading at which README's lines for those who have a wheel end."""
 
 
 def readme_lines() -> list[str]:

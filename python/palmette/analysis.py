@@ -30,7 +30,7 @@ from palmette.record.findings import Detail, Finding, Findings, findings_of, has
 from palmette.record.formats.samples import samples_of
 from palmette.record.formats.selection import Selection
 from palmette.record.full_links import with_full_link
-from palmette.record.late import Late, late_to_json
+from palmette.record.late import LateCause, late_to_json
 from palmette.record.links import Links
 from palmette.record.machine import Seats, seats_of
 from palmette.record.page.write import render
@@ -42,7 +42,7 @@ from palmette.record.sent import matrix_of
 from palmette.record.side_by_side import side_by_side
 from palmette.record.view import PARTS, document, links_of
 from palmette.record.viewed import viewed
-from palmette.record.what_if import Expected, Wanted, auto_placement, with_changes, with_costs
+from palmette.record.what_if import Alternative, Expected, auto_placement, with_changes, with_costs
 from palmette.run.choices import KEPT_TOPOLOGY
 
 __all__ = ["Causes", "Contexts", "Detail", "Expected", "Finding", "Findings", "Links", "RecordError", "Trace"]
@@ -245,7 +245,7 @@ class Trace:
         if self.seats is None:
             raise RecordError(f"{self.job.folder}: the run's machine isn't known; give a topology or hosts")
         read = _core.Table.from_file(str(table)) if table else None
-        return with_changes(self.job, self.seats, Wanted(dict(force or {}), read, placed))
+        return with_changes(self.job, self.seats, Alternative(dict(force or {}), read, placed))
 
     @property
     def machine_file(self) -> Path | None:
@@ -333,7 +333,7 @@ class Trace:
                 "rank": one.cause.rank, "function": one.cause.function, "place": str(one.cause.place),
                 "in_call": one.cause.in_call,
             } if one.cause else None,
-            "late": late_to_json(one.late) if isinstance(one.late, Late) else None,
+            "late": late_to_json(one.late) if isinstance(one.late, LateCause) else None,
         }  # fmt: skip
 
     def _links_to_json(self) -> dict[str, Any] | None:

@@ -59,7 +59,7 @@ class Traffic:
 
     @property
     def text(self) -> str:
-        """The same in full: `alltoall:half:64K`."""
+        """The traffic in full: `alltoall:half:64K`."""
         return f"alltoall:{'half' if self.half else 'all'}:{_core.format_size(self.size_bytes)}"
 
 

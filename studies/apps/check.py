@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 TOLERANCE = 1e-4
-"""Of GROMACS' energies after 300 steps: sums are made in another order."""
+"""Relative tolerance of GROMACS' energies after 300 steps: sums are made in another order."""
 
 
 def hpcc() -> str:

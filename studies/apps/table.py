@@ -45,7 +45,7 @@ class Program:
     lab: str = ""
     """The lab's MPI that it runs under: it needs that MPI's C library alone."""
     libraries: str = ""
-    """Where its MPI is, if the loader doesn't find it."""
+    """Folder of its MPI's library, if the loader doesn't find it."""
 
 
 def programs(python: str, prefix: str) -> list[Program]:

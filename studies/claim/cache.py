@@ -8,13 +8,13 @@ import registration as study
 
 from palmette import _core
 
-from .form import DIRECTION, MEASURED, MODEL, REFUTED, SHOWN, CannotRunError, Claim, Found, Options, Table
+from .form import DIRECTION, MEASURED, MODEL, REFUTED, SHOWN, CannotRunError, Claim, ClaimOutcome, Options, Table
 
-NOTICEABLE = 1.02
-"""Of the factor: below, nothing is saved."""
+NOTICEABLE_FACTOR = 1.02
+"""Factor below which nothing is saved."""
 
 
-def cache(options: Options) -> Found:
+def cache(options: Options) -> ClaimOutcome:
     """Registering each time against a cache."""
     try:
         samples = study.measured(
@@ -44,8 +44,8 @@ def cache(options: Options) -> Found:
         ),
     ]
     grows = cost[sizes[-1]] > 1.5 * cost[sizes[0]]
-    return Found(
-        DIRECTION if grows and factors[best] > NOTICEABLE else REFUTED,
+    return ClaimOutcome(
+        DIRECTION if grows and factors[best] > NOTICEABLE_FACTOR else REFUTED,
         f"at most {factors[best]:.2f} ({_core.format_size(best)}) with the kernel's pinning; by the model "
         f"{study.modelled(65536):.1f} at 64K, {study.modelled(1 << 20):.1f} at 1M",
         "registering grows with the pages, but a kernel pins a page in a fraction of what UCX assumes an adapter "
@@ -55,7 +55,7 @@ def cache(options: Options) -> Found:
     )
 
 
-def lookup(options: Options) -> Found:
+def lookup(options: Options) -> ClaimOutcome:
     """A look-up takes O(log n)."""
     entries = study.ENTRIES[:4:2] if options.small else study.ENTRIES
     try:
@@ -64,7 +64,7 @@ def lookup(options: Options) -> Found:
         raise CannotRunError(str(error)) from None
     first, last = (median(study.of(samples, "find_s", entries=count)) for count in (entries[0], entries[-1]))
     times = entries[-1] / entries[0]
-    return Found(
+    return ClaimOutcome(
         SHOWN if last / first < times / 10 else REFUTED,
         f"{1e9 * first:.0f} ns among {entries[0]}, {1e9 * last:.0f} ns among {entries[-1]:,}",
         "a std::map is as good as an AVL tree; with many entries misses of the processor's cache count more than "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from palmette import _core
 
-from .form import DIRECTION, MODEL, REFUTED, SHOWN, Claim, Found, Options, Table, us
+from .form import DIRECTION, MODEL, REFUTED, SHOWN, Claim, ClaimOutcome, Options, Table, us
 
 RATE, LATENCY, OVERHEAD = 1e9, 10e-6, 5e-6
 """f and alpha of the formulas, bytes per second and seconds; of alpha, each end's."""
@@ -30,7 +30,7 @@ def _played(on: _core.Job, name: str, size: int, method: str, pipeline: int = 1)
     return float(_core.predict(plan, plan.lengths, _core.Costs.of(on)).seconds)
 
 
-def formulas(options: Options) -> Found:
+def formulas(options: Options) -> ClaimOutcome:
     """Times of a broadcast among n nodes: direct, tree, ring in k parts, scatter and all-gather."""
     rows, samples, off = [], [], []
     for count in (4, 16) if options.small else (4, 8, 16, 32):
@@ -55,7 +55,7 @@ def formulas(options: Options) -> Found:
                 samples.append({"nodes": count, "bytes": size, "how": name, "formula_s": formula, "played_s": played})
     near = sum(0.95 <= ratio <= 1.05 for ratio, _ in off)
     by_name = {name: [ratio for ratio, other in off if other == name] for _, name in off}
-    return Found(
+    return ClaimOutcome(
         SHOWN if near == len(off) else DIRECTION if near else REFUTED,
         "played over formula: " + ", ".join(f"{name} {min(r):.2f} to {max(r):.2f}" for name, r in by_name.items()),
         "direct, and scatter and all-gather of long messages, are right to 1 %; short ones overlap their latencies. A "
@@ -68,7 +68,7 @@ def formulas(options: Options) -> Found:
     )  # fmt: skip
 
 
-def pipeline(options: Options) -> Found:
+def pipeline(options: Options) -> ClaimOutcome:
     """Pipelining: a best depth, between latency and bandwidth."""
     rows, samples, right = [], [], []
     for count in (4, 16)[: 1 if options.small else None]:
@@ -81,7 +81,7 @@ def pipeline(options: Options) -> Found:
             rows.append([str(count), _core.format_size(size), f"{best:.1f}", str(least), us(took[1]), us(took[least]),
                          f"{took[1] / took[least]:.1f}"])  # fmt: skip
             samples.append({"nodes": count, "bytes": size, "seconds": took})
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(right) else DIRECTION if any(right) else REFUTED,
         f"the best power of two is within a factor of 2 of sqrt(d (n-2) / (f alpha)) in {sum(right)} of {len(right)} "
         "cases",
@@ -94,7 +94,7 @@ def pipeline(options: Options) -> Found:
     )  # fmt: skip
 
 
-def sums(options: Options) -> Found:
+def sums(options: Options) -> ClaimOutcome:
     """Sums in nodes first leave 58 to 64 % less between nodes."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     import sparse_volumes
@@ -111,7 +111,7 @@ def sums(options: Options) -> Found:
             rows.append([case.name, order, f"{found.flat_hosts:,}", f"{found.summed_hosts:,}", f"{share:.1%}"])
             samples.append({"case": case.name, "order": order, "flat": found.flat_hosts, "sum": found.summed_hosts})
     inside = [0.58 <= one <= 0.65 for one in saved.values()]
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(inside) else DIRECTION if any(inside) else REFUTED,
         f"{min(saved.values()):.1%} to {max(saved.values()):.1%} less, by ranks a host and the order of parts",
         "the more ranks a host has, and the more compact its part of the image is, the more rays cross several of its "

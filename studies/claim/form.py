@@ -29,7 +29,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Found:
+class ClaimOutcome:
     """A claim's outcome. `ours` is the figure beside the slides'; `cause` says why it is as it is."""
 
     verdict: str
@@ -54,7 +54,7 @@ class Claim:
     figure: str
     chart: bool
     by: str
-    run: Callable[[Options], Found]
+    run: Callable[[Options], ClaimOutcome]
 
     @property
     def theirs(self) -> str:

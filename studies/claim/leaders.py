@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from palmette import _core
 
-from .form import DIRECTION, MODEL, REFUTED, SHOWN, SIMULATED, Claim, Found, Options, Table, us
+from .form import DIRECTION, MODEL, REFUTED, SHOWN, SIMULATED, Claim, ClaimOutcome, Options, Table, us
 from .model import SERVERS, job_on, seconds, simulated
 
 BED = "multi-leader-8"
@@ -45,10 +45,10 @@ def _scaling(algorithm: str, options: Options) -> tuple[Table, dict[str, float]]
     return table, worst
 
 
-def doubling(options: Options) -> Found:
+def doubling(options: Options) -> ClaimOutcome:
     """Recursive doubling scales poorly with cores and with nodes."""
     table, worst = _scaling(FLAT, options)
-    return Found(
+    return ClaimOutcome(
         SHOWN if worst["cores"] > 4 and worst["nodes"] > 4 else REFUTED,
         f"up to {worst['cores']:.1f} bounds over cores, {worst['nodes']:.1f} over nodes",
         "in its last stages each core of a node sends the same blocks through the one adapter: g times what must leave",
@@ -57,10 +57,10 @@ def doubling(options: Options) -> Found:
     )
 
 
-def ring(options: Options) -> Found:
+def ring(options: Options) -> ClaimOutcome:
     """The ring scales as expected."""
     table, worst = _scaling(RING, options)
-    return Found(
+    return ClaimOutcome(
         SHOWN if worst["cores"] < 3 and worst["nodes"] < 3 else DIRECTION,
         f"up to {worst['cores']:.1f} bounds over cores, {worst['nodes']:.1f} over nodes",
         "one core of a node sends to the next node, and each block leaves once; what it takes beyond is the copying "
@@ -72,7 +72,7 @@ def ring(options: Options) -> Found:
 
 def _compared(
     options: Options, first: str, others: Sequence[str], names: Sequence[str], wanted: Sequence[float], cause: str
-) -> Found:
+) -> ClaimOutcome:
     """Return how much less time `first` takes than others, at best over sizes."""
     sizes = SIZES[: 3 if options.small else None]
     times = [simulated(BED, "allgather", algorithm, sizes) for algorithm in (first, *others)]
@@ -91,7 +91,7 @@ def _compared(
         rows,
     )
     enough = [one >= figure for one, figure in zip(best, wanted, strict=True)]
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(enough) else DIRECTION if any(one > 0.02 for one in best) else REFUTED,
         ", ".join(f"at best {one:.0%} less than {name}" for one, name in zip(best, names[1:], strict=True)),
         cause,
@@ -100,7 +100,7 @@ def _compared(
     )
 
 
-def messages(options: Options) -> Found:
+def messages(options: Options) -> ClaimOutcome:
     """Four leaders by messages."""
     return _compared(
         options, _by(4, "linear"), (_by(1, "linear"), FLAT), ("4 leaders", "1 leader", "recursive doubling"),
@@ -110,7 +110,7 @@ def messages(options: Options) -> Found:
     )  # fmt: skip
 
 
-def many(options: Options) -> Found:
+def many(options: Options) -> ClaimOutcome:
     """1,024 ranks: four leaders against recursive doubling, in rows of cores."""
     on = job_on("8leaf@12GB/s:8node@1.5GB/s:16core")
     rows, samples, saved = [], [], []
@@ -124,7 +124,7 @@ def many(options: Options) -> Found:
         ["block", "4 leaders", "recursive doubling", "less"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if min(saved) > 0 else REFUTED,
         f"{min(saved):.0%} to {max(saved):.0%} less",
         "recursive doubling sends each block from every core of a node",

@@ -15,7 +15,7 @@ from .form import CannotRunError
 VALUES = parameters.read()
 """Overheads and latencies of `palmette-lab simulate`."""
 SERVERS = parameters.read(parameters.file_named("servers"))
-"""Those with hosts whose ranks share a memory (docs/method/simulating.md)."""
+"""Parameters of hosts whose ranks share a memory (docs/method/simulating.md)."""
 
 
 @cache

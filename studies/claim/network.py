@@ -25,7 +25,7 @@ from .form import (
     SIMULATED,
     CannotRunError,
     Claim,
-    Found,
+    ClaimOutcome,
     Options,
     Table,
     middle,
@@ -39,7 +39,7 @@ FRAME = 1514 / 1448
 """Bytes on the wire for each byte of payload."""
 MEGABYTE = 1 << 20
 THRESHOLD = 16384
-"""From here on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
+"""Bytes from which on libsharp streams by default (SHARP_COLL_SAT_THRESHOLD), and the slides' pieces cost nothing."""
 THEIR_GAINS = {
     ("MRI", 32): (81.43, 83.05, 79.44),
     ("MRI", 64): (86.4, 88.52, 78.36),
@@ -68,7 +68,7 @@ def predicted(job: _core.Job, algorithm: str, size: int) -> _core.Prediction:
     )
 
 
-def traffic(_: Options) -> Found:
+def traffic(_: Options) -> ClaimOutcome:
     """Bytes out of an adapter: 2 (k-1)/k of the vector among hosts, once through a switch."""
     rows = []
     measured = {(one["nodes"], one["variant"]): one for one in lab_samples()["bytes"]}
@@ -94,7 +94,7 @@ def traffic(_: Options) -> Found:
         ["nodes", "hosts, bound", "switch, bound", "ratio", "hosts, lab", "aggregator, lab"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if right and eight[0] / eight[1] > 1.6 else REFUTED,
         f"{rows[0][3]}, {rows[1][3]}, {rows[2][3]} at 2, 4, 8 nodes; counted {eight[0] / eight[1]:.2f} at 8",
         "a switch sends back what each host would have to send a second time; at 2 nodes there is nothing of that kind",
@@ -103,7 +103,7 @@ def traffic(_: Options) -> Found:
     )
 
 
-def bandwidth(_: Options) -> Found:
+def bandwidth(_: Options) -> ClaimOutcome:
     """Streaming reductions reach the bandwidth of a message."""
     rows = []
     jobs = [job for job in lab_samples()["jobs"] if job["lab"] == "eight nodes" and job["variant"] == "aggregators"]
@@ -141,7 +141,7 @@ def bandwidth(_: Options) -> Found:
         ],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if shares[MEGABYTE] >= 0.85 else DIRECTION,
         f"{shares[MEGABYTE]:.0%} of a message's bandwidth at 1M, {shares[1 << 18]:.0%} at 256K",
         "the vector passes each link once in each direction, in segments; the first goes up and down before the "
@@ -214,7 +214,7 @@ def chunk_s(size: int, chunk: int) -> float:
     return network_s(8, PAYLOAD) + size / 12.5e9 + 0.3e-6 * (size // chunk - 1)
 
 
-def chunks(options: Options) -> Found:
+def chunks(options: Options) -> ClaimOutcome:
     """Pieces of 16 KB and more cost nothing."""
     samples = in_segments(CHUNK_LAB, CHUNKS[::3] if options.small else CHUNKS, options.small)
     size, every = samples[0]["bytes"], by_segment(samples)
@@ -242,7 +242,7 @@ def chunks(options: Options) -> Found:
         ["piece", "pieces", "lab", "of the least", "no limit, of the least", "model, of 256K"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if above <= 1.15 else DIRECTION if above <= 1.3 else REFUTED,
         f"pieces of 16K and more within {above:.2f} of the least, but those of 8K as well "
         f"({lab[min(lab)] / min(lab.values()):.2f}); without links' limits 1K takes "
@@ -264,10 +264,10 @@ def batch_times(spec: str, size: int, batch: int) -> tuple[float, float, float]:
 
 OVERLAP = "aggregator:8node@2GB/s~1.57us:8core"
 OVERLAP_LAB = "aggregator:3leaf@50Mbit/s:2node@50Mbit/s:1core"
-"""Where reducing inside of a leaf takes half as long as the way to the aggregator."""
+"""A lab where reducing inside of a leaf takes half as long as the way to the aggregator."""
 
 
-def overlap(options: Options) -> Found:
+def overlap(options: Options) -> ClaimOutcome:
     """Batches overlap the reduction inside nodes and the network; there is a best number of them."""
     counts = [1 << shift for shift in range(0, 9, 2 if options.small else 1)]
     played, formula, rows = {}, {}, []
@@ -296,7 +296,7 @@ def overlap(options: Options) -> Found:
         )  # fmt: skip
     fastest = min(lab, key=lambda count: middle(lab[count]))
     hidden = 1 - middle(lab[fastest]) / middle(lab[1])
-    return Found(
+    return ClaimOutcome(
         DIRECTION if gain > 0.02 and 1 < best < counts[-1] and hidden > 0.02 else REFUTED,
         f"{best} batches take {gain:.0%} less than one (played), the formula's best are {wanted}; on the lab "
         f"{fastest} take {hidden:.0%} less than one",
@@ -319,7 +319,7 @@ def overlap(options: Options) -> Found:
     )
 
 
-def limits(options: Options) -> Found:
+def limits(options: Options) -> ClaimOutcome:
     """Switch resources are limited, and members of every rank exhaust them."""
     samples = limits_samples(options.small)
     groups = [one for one in samples if one["what"] == "groups"]
@@ -354,7 +354,7 @@ def limits(options: Options) -> Found:
     ]
     refused = all(one["reason"] in ("quota", "no_resource") for one in groups)
     locked = streams[0]["reason"] == "stream_lock"
-    return Found(
+    return ClaimOutcome(
         SHOWN if refused and locked and seconds[members[-1]] > 4 * seconds[members[0]] else REFUTED,
         f"{groups[-2]['made']} groups a user, one stream a tree; {members[-1]} members take "
         f"{seconds[members[-1]] / seconds[members[0]]:.0f} times as long as {members[0]}",
@@ -374,7 +374,7 @@ RIVALS = {
 CHUNK_PER_RANK = "leaders:leaders=all,inside=shared"
 
 
-def gain(options: Options) -> Found:
+def gain(options: Options) -> ClaimOutcome:
     """The gain of up to 86 % at two nodes."""
     rows, bounds, samples = [], [], {}
     sizes = (1 << 19,) if options.small else (1 << 17, 1 << 19, 1 << 21)
@@ -397,7 +397,7 @@ def gain(options: Options) -> Found:
         pair = [_core.bound(job, "allreduce", MEGABYTE, 0, in_network=one).seconds for one in (False, True)]
         bounds.append([str(nodes), f"{pair[0] / pair[1]:.2f}", f"{100 * (1 - pair[1] / pair[0]):.0f} %"])
     two = [row for row in rows if row[0] == "2"][-1]
-    return Found(
+    return ClaimOutcome(
         DIRECTION,
         f"at 2 nodes the network can save {bounds[0][2]}; a chunk per rank saves up to {two[4]} over a leader with "
         f"two copies, {two[6]} over Rabenseifner (model)",

@@ -25,7 +25,7 @@ from .form import (
     SHOWN,
     CannotRunError,
     Claim,
-    Found,
+    ClaimOutcome,
     Options,
     Table,
     middle,
@@ -39,7 +39,7 @@ CHUNK_PER_RANK = "shared:single=1"
 """Each rank combines its chunk of what the others hold, where it lies: single copies."""
 PREDICTED_CHUNK = "leaders:leaders=all,inside=shared"
 FROM = 128 * 1024
-"""From here on the slides find two copies unsuitable."""
+"""Bytes from which on the slides find two copies unsuitable."""
 RANKS = 2
 
 
@@ -77,7 +77,7 @@ def run(name: str, words: Sequence[str], settings: dict[str, str]) -> list[list[
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def copies(options: Options) -> Found:
+def copies(options: Options) -> ClaimOutcome:
     """A leader with two copies isn't for long vectors."""
     sizes = (1 << 14, FROM) if options.small else tuple(1 << shift for shift in range(13, 23))
     samples: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ def copies(options: Options) -> Found:
         ["vector", "leader", "a chunk per rank", "ratio", "model, 32 ranks"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         DIRECTION if middle(above) > 1 and min(modelled.values()) > 1 else REFUTED,
         f"from 128K on the leader takes {min(above):.2f} to {max(above):.2f} times as long with {RANKS} ranks, "
         f"{modelled[FROM]:.0f} times by the model with 32",
@@ -124,7 +124,7 @@ def copies(options: Options) -> Found:
     )
 
 
-def faults(options: Options) -> Found:
+def faults(options: Options) -> ClaimOutcome:
     """At 1 MB page faults take the gain."""
     sizes = (1 << 18, 1 << 20) if options.small else tuple(1 << shift for shift in range(14, 24))
     samples: list[dict[str, Any]] = []
@@ -166,7 +166,7 @@ def faults(options: Options) -> Found:
     ratios = {size: middle(of("palmette", size)) for size in sizes}
     worst = max(ratios, key=lambda size: ratios[size])
     more = middle(times("palmette", "fresh", mega)) - middle(times("palmette", "reused", mega))
-    return Found(
+    return ClaimOutcome(
         SHOWN if ratios[mega] > 1.1 else DIRECTION if ratios[worst] > 1.1 else REFUTED,
         f"fresh buffers of 1M take {ratios[mega]:.2f} times as long, with {per_call[mega]:.0f} faults a call "
         f"({us(more / (per_call[mega] / RANKS))} each); most at {_core.format_size(worst)} ({ratios[worst]:.2f}); with "

@@ -7,7 +7,7 @@ from pathlib import Path
 from palmette import _core
 from palmette.map.matrix import read_matrix
 
-from .form import DIRECTION, MODEL, REFUTED, ROOT, SHOWN, Claim, Found, Options, Table
+from .form import DIRECTION, MODEL, REFUTED, ROOT, SHOWN, Claim, ClaimOutcome, Options, Table
 from .model import job_on, seconds
 
 MATRICES = ROOT / "tests" / "data" / "distances"
@@ -39,14 +39,14 @@ def _slowest(values: list[float], order: list[int]) -> float:
     return max(max(values[a * p + b], values[b * p + a]) for a, b in zip(order, [*order[1:], order[0]], strict=True))
 
 
-def greedy(_: Options) -> Found:
+def greedy(_: Options) -> ClaimOutcome:
     """The heuristic gives the orders of the slides."""
     rows, same = [], []
     for size, order in ORDERS.items():
         found = list(_core.order_by_distance("ring", size, _values(size)))
         same.append(found == order)
         rows.append([str(size), " ".join(map(str, order)), " ".join(map(str, found))])
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(same) else REFUTED,
         f"the same in {sum(same)} of {len(same)} matrices",
         "the nearest process that is left comes next, from process 0 on",
@@ -55,7 +55,7 @@ def greedy(_: Options) -> Found:
     )
 
 
-def optimal(_: Options) -> Found:
+def optimal(_: Options) -> ClaimOutcome:
     """The order is that of least overhead."""
     rows, best = [], []
     for size in ORDERS:
@@ -66,7 +66,7 @@ def optimal(_: Options) -> Found:
         best.append(_slowest(values, order) <= found.slowest * (1 + 1e-9))
         rows.append([str(size), f"{plain:.4f}", f"{_slowest(values, order):.4f}", f"{found.slowest:.4f}",
                      "yes" if found.slowest <= found.bound else "no"])  # fmt: skip
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(best) else DIRECTION if any(best) else REFUTED,
         f"of {len(best)} greedy orders {sum(best)} has the least slowest edge",
         "a ring goes at the pace of its slowest edge, the closing one included; the greedy order takes short edges "
@@ -77,7 +77,7 @@ def optimal(_: Options) -> Found:
     )  # fmt: skip
 
 
-def gains(_: Options) -> Found:
+def gains(_: Options) -> ClaimOutcome:
     """9 to 35 % improvement at 1 to 128 MB."""
     rows, saved = [], []
     values = _values(16)
@@ -92,7 +92,7 @@ def gains(_: Options) -> Found:
         f"pace of its slowest edge would save {expected:.0%}: presumably pairs were measured one by one, where a "
         "ring's edges are busy at once"
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(inside) else DIRECTION if any(inside) else REFUTED,
         f"{', '.join(f'{one:.1%}' for one in saved)} by their own times",
         cause,
@@ -102,8 +102,8 @@ def gains(_: Options) -> Found:
     )
 
 
-def lab_sizes(options: Options) -> Found:
-    """The same sizes, by the model, on the lab's machine."""
+def lab_sizes(options: Options) -> ClaimOutcome:
+    """The slides' sizes by the model, on the lab's machine."""
     rows, saved, samples = [], [], []
     for seed in (1, 2, 3)[: 1 if options.small else None]:
         placement = f"random:{seed}"
@@ -113,7 +113,7 @@ def lab_sizes(options: Options) -> Found:
             saved.append(1 - ordered / plain)
             rows.append([placement, f"{size >> 20} MB", f"{plain:.2f} s", f"{ordered:.2f} s", f"{saved[-1]:.0%}"])
             samples.append({"placement": placement, "bytes": size, "plain_s": plain, "ordered_s": ordered})
-    return Found(
+    return ClaimOutcome(
         SHOWN if min(saved) >= 0.09 else DIRECTION if max(saved) > 0.05 else REFUTED,
         f"{min(saved):.0%} to {max(saved):.0%} less on 16 ranks behind three switches, alike at all sizes",
         "every edge of the ring that crosses to another switch shares its uplink with the others; in the order of the "
@@ -125,7 +125,7 @@ def lab_sizes(options: Options) -> Found:
     )  # fmt: skip
 
 
-def heuristics(options: Options) -> Found:
+def heuristics(options: Options) -> ClaimOutcome:
     """All four of Mirsadeghi's and Afsahi's heuristics."""
     machines = {4: "8leaf@6GB/s:4node@1.5GB/s:4core", 1: "8leaf@6GB/s:16node@1.5GB/s:1core"}
     seeds = (1, 2, 3)[: 1 if options.small else None]
@@ -145,7 +145,7 @@ def heuristics(options: Options) -> Found:
                     samples.append({"pattern": pattern, "ranks a node": per_node, "seed": seed, "bytes": size,
                                     "plain_s": plain, "ordered_s": ordered})  # fmt: skip
             rows.append([f"{pattern.replace('_', ' ')} ({collective})", str(per_node), *cells])
-    return Found(
+    return ClaimOutcome(
         SHOWN if min(best.values()) >= 0.3 else DIRECTION if max(best.values()) >= 0.3 else REFUTED,
         ", ".join(f"{pattern.replace('_', ' ')} {one:.0%}" for pattern, one in best.items()) + " at best",
         "a ring and recursive doubling gain more than that, since all ranks send at once and most of it can stay "

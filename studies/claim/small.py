@@ -16,7 +16,20 @@ from palmette import _core
 from palmette_lab.simulate import cluster, parameters, platform, simgrid
 from palmette_lab.simulate.errors import SimulateError
 
-from .form import DIRECTION, MODEL, REFUTED, ROOT, SHOWN, SIMULATED, CannotRunError, Claim, Found, Options, Table, us
+from .form import (
+    DIRECTION,
+    MODEL,
+    REFUTED,
+    ROOT,
+    SHOWN,
+    SIMULATED,
+    CannotRunError,
+    Claim,
+    ClaimOutcome,
+    Options,
+    Table,
+    us,
+)
 
 COSTS = parameters.read()
 SEND_S, RECEIVE_S = COSTS.send_between_message_s, COSTS.receive_between_message_s
@@ -101,7 +114,7 @@ def hosts_s(nodes: int, size: int) -> float:
     return (inside + between) * each + between * tiers * COSTS.tier_latency_s
 
 
-def sizes(options: Options) -> Found:
+def sizes(options: Options) -> ClaimOutcome:
     """Flat in the vector's length."""
     nodes = 64 if options.small else 1024
     asked = SIZES[:6:2] if options.small else SIZES
@@ -127,7 +140,7 @@ def sizes(options: Options) -> Found:
     )
     at_1024 = network[1024] / network[asked[0]] if 1024 in network else None
     step = f"; one step of a slot at {PAYLOAD} bytes" if at_1024 else ""
-    return Found(
+    return ClaimOutcome(
         SHOWN if ratio <= FLAT else REFUTED,
         f"2K takes {ratio:.2f} times 8 B; with an agreement {agreed:.2f}",
         f"latency of the tree outweighs two slots{step}; beyond, each slot costs the ends' overheads",
@@ -142,7 +155,7 @@ def by_model(count: int) -> list[str]:
     return [us(network), us(network + hosts_s(count, 1)), us(hosts_s(count, 16))]
 
 
-def nodes(options: Options) -> Found:
+def nodes(options: Options) -> ClaimOutcome:
     """Flat in the number of nodes."""
     asked = NODES[:3] if options.small else NODES
     rows = []
@@ -165,7 +178,7 @@ def nodes(options: Options) -> Found:
         ["nodes", "switches", "with an agreement", "hosts", "switches, model", "with an agreement", "hosts, model"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if modelled <= FLAT else DIRECTION if modelled < by_hosts else REFUTED,
         f"{asked[0]} to {asked[-1]:,} nodes {grown['network_s']:.2f} times, to {ends:,} {modelled:.2f} (model); "
         f"hosts {grown['hosts_s']:.2f} and {by_hosts:.2f}; with an agreement {agreed:.2f} and {agreed_model:.2f}",
@@ -200,7 +213,7 @@ def hosts_best(nodes: int, size: int) -> tuple[float, str]:
     return times[best], best
 
 
-def phases(options: Options) -> Found:
+def phases(options: Options) -> ClaimOutcome:
     """Socket, node, network, node, socket, with 16 ranks a node."""
     rows = []
     five, hosts = {}, {}
@@ -223,7 +236,7 @@ def phases(options: Options) -> Found:
         ["nodes", "vector", "in sockets", "between sockets", "network", "five phases", "one level", "hosts, best"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         DIRECTION if all(five[one] < hosts[one] for one in asked) else REFUTED,
         f"{asked[0][0]} to {asked[-1][0]:,} nodes {last / first:.2f} times, hosts {grown:.2f}; with phases between "
         f"sockets the part inside a node takes {sockets[16]:.2f} of the time without at 16 B, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palmette import _core
 
-from .form import DIRECTION, MODEL, REFUTED, SHOWN, Claim, Found, Options, Table, us
+from .form import DIRECTION, MODEL, REFUTED, SHOWN, Claim, ClaimOutcome, Options, Table, us
 from .model import job_on, seconds
 
 RANKS = 256
@@ -27,7 +27,7 @@ def _racks(racks: int, placement: str) -> _core.Job:
     return job_on(f"{racks}leaf@3GB/s:{RANKS // 4 // racks}node@1.5GB/s:4core", placement)
 
 
-def racks(options: Options) -> Found:
+def racks(options: Options) -> ClaimOutcome:
     """T_binomial over T_topology as a function of the number of racks."""
     rows, samples = [], []
     largest = dict.fromkeys(PLACEMENTS, 0.0)
@@ -48,7 +48,7 @@ def racks(options: Options) -> Found:
         rows,
     )
     gains = max(largest.values()) > 1.05
-    return Found(
+    return ClaimOutcome(
         (SHOWN if largest["block"] > 1.05 else DIRECTION) if gains else REFUTED,
         f"block placement at most {largest['block']:.2f}, cyclic {largest['cyclic']:.2f}, "
         f"random {largest['random:1']:.2f}",
@@ -60,7 +60,7 @@ def racks(options: Options) -> Found:
     )
 
 
-def scatter(options: Options) -> Found:
+def scatter(options: Options) -> ClaimOutcome:
     """Why a scatter takes less time than a gather."""
     rows, samples, less = [], [], []
     for placement in PLACEMENTS[: 1 if options.small else None]:
@@ -79,7 +79,7 @@ def scatter(options: Options) -> Found:
         ["placement", "block", "gather, tree", "scatter, tree", "ratio", "gather, linear", "scatter, linear", "ratio"],
         rows,
     )
-    return Found(
+    return ClaimOutcome(
         SHOWN if all(less) else DIRECTION if sum(less) > len(less) / 2 else REFUTED,
         f"a single scatter takes less than a gather in {sum(less)} of {len(less)} cells",
         SCATTER_CAUSE,
@@ -89,7 +89,7 @@ def scatter(options: Options) -> Found:
     )
 
 
-def gain(options: Options) -> Found:
+def gain(options: Options) -> ClaimOutcome:
     """Topology-aware gathers take up to 54 % less time."""
     rows, samples = [], []
     best = {1.0: 0.0, 0.25: 0.0}
@@ -111,7 +111,7 @@ def gain(options: Options) -> Found:
         rows,
     )
     most = max(best.values())
-    return Found(
+    return ClaimOutcome(
         SHOWN if most >= 0.54 else DIRECTION if most > 0.05 else REFUTED,
         f"at most {best[1.0]:.0%} over whole uplinks and {best[0.25]:.0%} over a quarter, by the model; in SimGrid "
         "palmette's choice against two MPIs' is [a page of its own](2026-11-26-simulated-placements.md)",

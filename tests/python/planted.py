@@ -27,41 +27,41 @@ LATENCY_MS = 0.1
 is received from t + L on, sending a short one takes no time, and receiving what has arrived doesn't either."""
 L = LATENCY_MS
 
-Waited: TypeAlias = "dict[tuple[int, str], Sequence[float]]"
+WaitTable: TypeAlias = "dict[tuple[int, str], Sequence[float]]"
 
 
 @dataclass(frozen=True)
-class Planted:
+class Scenario:
     """What is to be found in a scenario."""
 
-    waits: Waited
-    """By rank and function the milliseconds that each call waits which has to, in one round."""
+    waits: WaitTable
+    """Milliseconds that each waiting call waits in one round, by rank and function."""
     late: int | None = None
-    """The only one whose fault it is."""
+    """The only rank that is late."""
     at: str = ""
-    """The function in which it is waited for."""
+    """The function in which others wait for the late rank."""
     rounds: int = ROUNDS
-    """1: `waits` has those of all rounds."""
+    """Number of rounds; 1: `waits` has the waits of all rounds."""
     steady: bool = True
     """On a real machine, too, the longest wait of each row recurs, and begins when a rank comes as planned. Otherwise
     it depends on how long others compute or communicate, which takes longer on a busy machine."""
     simulated: bool = True
-    """False: SimGrid 3.32 can't run it."""
+    """Whether SimGrid 3.32 can run it."""
     mpi_4: bool = False
-    """Only MPIs of that version can: neither SimGrid's nor Open MPI 5."""
+    """Whether it needs MPI 4, which neither SimGrid's MPI nor Open MPI 5 is."""
     served: bool = True
     """False: in a simulation palmette mustn't serve it, since it tests for what it has started, and tests take no
     simulated time there."""
     indirect: str = ""
-    """Why it finds another rank's fault."""
+    """Why another rank than the late one is found."""
 
 
-def of(function: str, **waits: Sequence[float]) -> Waited:
+def of(function: str, **waits: Sequence[float]) -> WaitTable:
     """Return the waits in one function: `of("MPI_Recv", r0=[30])`."""
     return {(int(rank.removeprefix("r")), function): times for rank, times in waits.items()}
 
 
-def of_each(functions: Iterable[str], **waits: Sequence[float]) -> Waited:
+def of_each(functions: Iterable[str], **waits: Sequence[float]) -> WaitTable:
     """Return the same waits in several functions."""
     return {key: times for function in functions for key, times in of(function, **waits).items()}
 
@@ -70,135 +70,135 @@ N_TO_N = (
     "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scatter",
     "MPI_Reduce_scatter_block",
 )  # fmt: skip
-NONE: Waited = {}
+NONE: WaitTable = {}
 PASSED_ON = "who passes on a delay is blamed for it, not the rank that was late first"
 
 # What a scenario plants stands above its function in tests/mpi/planted/*.hpp.
 SCENARIOS = {
     # Until the last one comes, at 30, 40 and so on.
-    "late-rank": Planted(of("MPI_Barrier", r0=[30], r2=[30], r3=[30]), 1, "MPI_Barrier"),
-    "staircase": Planted(of("MPI_Barrier", r0=[40], r1=[30], r2=[20]), 3, "MPI_Barrier"),
+    "late-rank": Scenario(of("MPI_Barrier", r0=[30], r2=[30], r3=[30]), 1, "MPI_Barrier"),
+    "staircase": Scenario(of("MPI_Barrier", r0=[40], r1=[30], r2=[20]), 3, "MPI_Barrier"),
     # Each waits in the three rounds in which another one is late.
-    "turns": Planted(of("MPI_Allreduce", r0=[20] * 3, r1=[20] * 3, r2=[20] * 3, r3=[20] * 3), rounds=1),
-    "once": Planted(of("MPI_Allreduce", r0=[40], r1=[40], r3=[40]), 2, "MPI_Allreduce", rounds=1, steady=False),
-    "alternating": Planted(
+    "turns": Scenario(of("MPI_Allreduce", r0=[20] * 3, r1=[20] * 3, r2=[20] * 3, r3=[20] * 3), rounds=1),
+    "once": Scenario(of("MPI_Allreduce", r0=[40], r1=[40], r3=[40]), 2, "MPI_Allreduce", rounds=1, steady=False),
+    "alternating": Scenario(
         of("MPI_Allreduce", r0=[30, 10] * 2, r1=[10] * 2, r2=[30] * 2, r3=[30, 10] * 2), 1, "MPI_Allreduce", rounds=1
     ),
-    "n-to-n": Planted(of_each(N_TO_N, r0=[12], r1=[12], r2=[12]), 3, N_TO_N[0]),
+    "n-to-n": Scenario(of_each(N_TO_N, r0=[12], r1=[12], r2=[12]), 3, N_TO_N[0]),
     # Until the root comes.
-    "late-root": Planted(of("MPI_Bcast", r0=[30], r2=[30], r3=[30]), 1, "MPI_Bcast"),
-    "late-leaf": Planted(NONE),
-    "late-scatter-root": Planted(
+    "late-root": Scenario(of("MPI_Bcast", r0=[30], r2=[30], r3=[30]), 1, "MPI_Bcast"),
+    "late-leaf": Scenario(NONE),
+    "late-scatter-root": Scenario(
         of_each(("MPI_Scatter", "MPI_Scatterv"), r0=[20], r3=[15]), 2, "MPI_Scatter"
     ),
     # The root, until the last one comes.
-    "early-root": Planted(of("MPI_Reduce", r0=[30]), 1, "MPI_Reduce"),
-    "early-gather-root": Planted(of_each(("MPI_Gather", "MPI_Gatherv"), r3=[25]), 1, "MPI_Gather"),
-    "late-reduce-root": Planted(NONE),
+    "early-root": Scenario(of("MPI_Reduce", r0=[30]), 1, "MPI_Reduce"),
+    "early-gather-root": Scenario(of_each(("MPI_Gather", "MPI_Gatherv"), r3=[25]), 1, "MPI_Gather"),
+    "late-reduce-root": Scenario(NONE),
     # Until the last of the lower ranks comes: at 20 in the scan; at 30 in the other, to which 2 comes at 10, 3 at 20.
-    "late-lower-rank": Planted(
+    "late-lower-rank": Scenario(
         of("MPI_Scan", r2=[20], r3=[20]) | of("MPI_Exscan", r2=[20], r3=[10]), 1, "MPI_Scan"
     ),
-    "late-highest-rank": Planted(NONE),
+    "late-highest-rank": Scenario(NONE),
     # They come at 5, 10, 15 and 20.
-    "imbalance": Planted(of("MPI_Allreduce", r0=[15], r1=[10], r2=[5]), 3, "MPI_Allreduce", steady=False),
+    "imbalance": Scenario(of("MPI_Allreduce", r0=[15], r1=[10], r2=[5]), 3, "MPI_Allreduce", steady=False),
     # Rank r comes at r (1 + 2 + 3).
-    "drift": Planted(of("MPI_Barrier", r0=[18], r1=[12], r2=[6]), 3, "MPI_Barrier", steady=False),
-    "two-places": Planted(of("MPI_Barrier", r0=[30, 10], r1=[10], r2=[30], r3=[30, 10]), 1, "MPI_Barrier"),
-    "balanced": Planted(NONE),
+    "drift": Scenario(of("MPI_Barrier", r0=[18], r1=[12], r2=[6]), 3, "MPI_Barrier", steady=False),
+    "two-places": Scenario(of("MPI_Barrier", r0=[30, 10], r1=[10], r2=[30], r3=[30, 10]), 1, "MPI_Barrier"),
+    "balanced": Scenario(NONE),
     # Within each half.
-    "halves": Planted(of("MPI_Barrier", r0=[10], r1=[25]), 3, "MPI_Barrier"),
-    "root-of-a-half": Planted(of("MPI_Bcast", r0=[10], r1=[25]), 3, "MPI_Bcast"),
-    "sender-of-a-half": Planted(of("MPI_Recv", r0=[10], r1=[25]), 3, "MPI_Recv"),
-    "without-rank-0": Planted(of("MPI_Allreduce", r1=[20], r3=[20]), 2, "MPI_Allreduce"),
-    "made-anew": Planted(of("MPI_Barrier", r0=[20], r1=[20], r3=[20]), 2, "MPI_Barrier"),
-    "duplicate": Planted(of("MPI_Barrier", r0=[30], r1=[30, 10], r2=[30, 10], r3=[10]), 3, "MPI_Barrier"),
+    "halves": Scenario(of("MPI_Barrier", r0=[10], r1=[25]), 3, "MPI_Barrier"),
+    "root-of-a-half": Scenario(of("MPI_Bcast", r0=[10], r1=[25]), 3, "MPI_Bcast"),
+    "sender-of-a-half": Scenario(of("MPI_Recv", r0=[10], r1=[25]), 3, "MPI_Recv"),
+    "without-rank-0": Scenario(of("MPI_Allreduce", r1=[20], r3=[20]), 2, "MPI_Allreduce"),
+    "made-anew": Scenario(of("MPI_Barrier", r0=[20], r1=[20], r3=[20]), 2, "MPI_Barrier"),
+    "duplicate": Scenario(of("MPI_Barrier", r0=[30], r1=[30, 10], r2=[30, 10], r3=[10]), 3, "MPI_Barrier"),
     # What came first is received second, and needn't be waited for.
-    "same-tag": Planted(of("MPI_Recv", r0=[20]), 1, "MPI_Recv"),
+    "same-tag": Scenario(of("MPI_Recv", r0=[20]), 1, "MPI_Recv"),
     # Until the sender comes.
-    "late-sender": Planted(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
-    "late-sender-of-much": Planted(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
-    "kinds-of-sends": Planted(of("MPI_Recv", r0=[12] * 3), 1, "MPI_Recv"),
+    "late-sender": Scenario(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
+    "late-sender-of-much": Scenario(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
+    "kinds-of-sends": Scenario(of("MPI_Recv", r0=[12] * 3), 1, "MPI_Recv"),
     # The message of 10 is there at 10 + L, when the receive of that of 20 begins, and so on.
-    "senders-in-order": Planted(of("MPI_Recv", r0=[10, 10 - L, 10 - L])),
-    "first-sender-last": Planted(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
-    "any-sender": Planted(of("MPI_Recv", r0=[10, 10 - L, 10 - L])),
-    "tags-out-of-order": Planted(of("MPI_Recv", r0=[20]), 1, "MPI_Recv"),
+    "senders-in-order": Scenario(of("MPI_Recv", r0=[10, 10 - L, 10 - L])),
+    "first-sender-last": Scenario(of("MPI_Recv", r0=[30]), 1, "MPI_Recv"),
+    "any-sender": Scenario(of("MPI_Recv", r0=[10, 10 - L, 10 - L])),
+    "tags-out-of-order": Scenario(of("MPI_Recv", r0=[20]), 1, "MPI_Recv"),
     # Until the receiver comes.
-    "late-receiver": Planted(of("MPI_Ssend", r0=[30]), 1, "MPI_Ssend"),
-    "late-receiver-of-much": Planted(of("MPI_Send", r0=[30]), 1, "MPI_Send"),
-    "eager": Planted(NONE),
+    "late-receiver": Scenario(of("MPI_Ssend", r0=[30]), 1, "MPI_Ssend"),
+    "late-receiver-of-much": Scenario(of("MPI_Send", r0=[30]), 1, "MPI_Send"),
+    "eager": Scenario(NONE),
     # Rank 1 has the first message at 20 + L, and asks for the second 10 later.
-    "late-receiver-of-two": Planted(of("MPI_Ssend", r0=[20], r2=[30 + L]), 1, "MPI_Ssend"),
-    "open-chain": Planted(of("MPI_Sendrecv", r2=[20]), 1, "MPI_Sendrecv"),
+    "late-receiver-of-two": Scenario(of("MPI_Ssend", r0=[20], r2=[30 + L]), 1, "MPI_Ssend"),
+    "open-chain": Scenario(of("MPI_Sendrecv", r2=[20]), 1, "MPI_Sendrecv"),
     # Rank 3 begins its second shift at 30 + L, for which rank 0 waits from L on; rank 0 its third at 30 + 2 L, for
     # which rank 1 waits from 2 L on.
-    "ring": Planted(
+    "ring": Scenario(
         of("MPI_Sendrecv", r3=[30], r0=[30], r1=[30]), 2, "MPI_Sendrecv", steady=False, indirect=PASSED_ON
     ),
-    "ring-of-much": Planted(of("MPI_Sendrecv", r1=[30], r3=[30]), 2, "MPI_Sendrecv"),
-    "replaced-in-ring": Planted(of("MPI_Sendrecv_replace", r3=[30]), 2, "MPI_Sendrecv_replace"),
-    "probe": Planted(NONE),
+    "ring-of-much": Scenario(of("MPI_Sendrecv", r1=[30], r3=[30]), 2, "MPI_Sendrecv"),
+    "replaced-in-ring": Scenario(of("MPI_Sendrecv_replace", r3=[30]), 2, "MPI_Sendrecv_replace"),
+    "probe": Scenario(NONE),
     # Requests wait in the call that completes them.
-    "nonblocking": Planted(of("MPI_Waitall", r0=[30], r2=[30], r3=[30]), 1, "MPI_Waitall"),
-    "late-isend": Planted(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
-    "overlap": Planted(of("MPI_Wait", r0=[20]), 1, "MPI_Wait", steady=False),
-    "full-overlap": Planted(NONE),
-    "waitall": Planted(of("MPI_Waitall", r0=[30]), 3, "MPI_Waitall"),
-    "waitany": Planted(of("MPI_Waitany", r0=[10, 10 - L, 10 - L])),
-    "waitsome": Planted(of("MPI_Waitsome", r0=[10, 10 - L, 10 - L])),
-    "waits": Planted(of("MPI_Wait", r0=[10, 10 - L, 10 - L])),
-    "any-irecv": Planted(of("MPI_Waitall", r0=[30]), 3, "MPI_Waitall"),
+    "nonblocking": Scenario(of("MPI_Waitall", r0=[30], r2=[30], r3=[30]), 1, "MPI_Waitall"),
+    "late-isend": Scenario(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
+    "overlap": Scenario(of("MPI_Wait", r0=[20]), 1, "MPI_Wait", steady=False),
+    "full-overlap": Scenario(NONE),
+    "waitall": Scenario(of("MPI_Waitall", r0=[30]), 3, "MPI_Waitall"),
+    "waitany": Scenario(of("MPI_Waitany", r0=[10, 10 - L, 10 - L])),
+    "waitsome": Scenario(of("MPI_Waitsome", r0=[10, 10 - L, 10 - L])),
+    "waits": Scenario(of("MPI_Wait", r0=[10, 10 - L, 10 - L])),
+    "any-irecv": Scenario(of("MPI_Waitall", r0=[30]), 3, "MPI_Waitall"),
     # The first message is there at 10 + L, the second is sent at 30.
-    "two-of-one-sender": Planted(
+    "two-of-one-sender": Scenario(
         of("MPI_Wait", r0=[10, 20 - L]), 1, "MPI_Wait", steady=False,
     ),
-    "sent-besides": Planted(
+    "sent-besides": Scenario(
         of("MPI_Waitall", r0=[20]), 1, "MPI_Waitall",
     ),
-    "asked-before": Planted(NONE),
+    "asked-before": Scenario(NONE),
     # At 30, the second message, from 5 on, when the first one is there.
-    "freed-request": Planted(
+    "freed-request": Scenario(
         of("MPI_Recv", r0=[25]), 1, "MPI_Recv",
     ),
-    "tests": Planted(NONE),
-    "late-receiver-of-issend": Planted(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
-    "late-receiver-of-isend": Planted(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
+    "tests": Scenario(NONE),
+    "late-receiver-of-issend": Scenario(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
+    "late-receiver-of-isend": Scenario(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
     # SimGrid's MPI_Ibarrier ends before all have come, but on rank 0.
-    "late-ibarrier": Planted(of("MPI_Wait", r0=[30], r2=[30], r3=[30]), 1, "MPI_Wait", simulated=False),
-    "late-nonblocking": Planted(
+    "late-ibarrier": Scenario(of("MPI_Wait", r0=[30], r2=[30], r3=[30]), 1, "MPI_Wait", simulated=False),
+    "late-nonblocking": Scenario(
         of("MPI_Wait", r0=[12], r2=[12], r3=[12]) | of("MPI_Waitall", r0=[12], r2=[12], r3=[12])
         | of("MPI_Waitany", r2=[12], r3=[12]), 1, "MPI_Wait", served=False,
     ),
     # They wait from 12 on, until the root comes at 30.
-    "late-ibcast": Planted(of("MPI_Wait", r0=[18], r2=[18], r3=[18]), 1, "MPI_Wait", steady=False),
-    "late-ireduce": Planted(of("MPI_Wait", r3=[30]), 1, "MPI_Wait"),
-    "late-wait": Planted(NONE),
+    "late-ibcast": Scenario(of("MPI_Wait", r0=[18], r2=[18], r3=[18]), 1, "MPI_Wait", steady=False),
+    "late-ireduce": Scenario(of("MPI_Wait", r3=[30]), 1, "MPI_Wait"),
+    "late-wait": Scenario(NONE),
     # The first sum has ended when the second begins.
-    "two-outstanding": Planted(of("MPI_Waitall", r0=[15], r1=[15], r3=[15]), 2, "MPI_Waitall"),
-    "barrier-between": Planted(of("MPI_Barrier", r0=[20], r2=[20], r3=[20]), 1, "MPI_Barrier"),
-    "crossed": Planted(of("MPI_Waitall", r0=[20], r2=[20], r3=[20]), 1, "MPI_Waitall"),
-    "persistent": Planted(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
-    "persistent-from-any": Planted(of("MPI_Waitany", r0=[30]), 1, "MPI_Waitany"),
-    "persistent-ring": Planted(of("MPI_Waitall", r1=[25], r3=[25]), 2, "MPI_Waitall"),
-    "persistent-barrier": Planted(of("MPI_Wait", r0=[30], r2=[30], r3=[30]), 1, "MPI_Wait", mpi_4=True),
-    "isendrecv": Planted(of("MPI_Wait", r3=[30]), 2, "MPI_Wait", mpi_4=True),
+    "two-outstanding": Scenario(of("MPI_Waitall", r0=[15], r1=[15], r3=[15]), 2, "MPI_Waitall"),
+    "barrier-between": Scenario(of("MPI_Barrier", r0=[20], r2=[20], r3=[20]), 1, "MPI_Barrier"),
+    "crossed": Scenario(of("MPI_Waitall", r0=[20], r2=[20], r3=[20]), 1, "MPI_Waitall"),
+    "persistent": Scenario(of("MPI_Wait", r0=[30]), 1, "MPI_Wait"),
+    "persistent-from-any": Scenario(of("MPI_Waitany", r0=[30]), 1, "MPI_Waitany"),
+    "persistent-ring": Scenario(of("MPI_Waitall", r1=[25], r3=[25]), 2, "MPI_Waitall"),
+    "persistent-barrier": Scenario(of("MPI_Wait", r0=[30], r2=[30], r3=[30]), 1, "MPI_Wait", mpi_4=True),
+    "isendrecv": Scenario(of("MPI_Wait", r3=[30]), 2, "MPI_Wait", mpi_4=True),
     # Ranks 0 and 2 have the first message of rank 1 at 30 + L and compute for 1. For their second one rank 3 waits from
     # 1 + L on, and rank 1 from 31 on.
-    "halo": Planted(of("MPI_Waitall", r0=[30], r2=[30], r3=[30], r1=[L]), 1, "MPI_Waitall", steady=False),
+    "halo": Scenario(of("MPI_Waitall", r0=[30], r2=[30], r3=[30], r1=[L]), 1, "MPI_Waitall", steady=False),
     # Rank 0 sends at 5, 10 and 15. Rank 1 sends at 25 + L, 45 + L and 65 + L, having waited once. Rank 2 sends 5 + L
     # after that, which is when it begins to wait for the next one, as does rank 3.
-    "pipeline": Planted(
+    "pipeline": Scenario(
         of("MPI_Recv", r1=[5], r2=[25 + L, 15 - L, 15 - L], r3=[30 + 2 * L, 15 - L, 15 - L]), 1, "MPI_Recv",
         steady=False, indirect=PASSED_ON,
     ),
     # Rank 0 has the first request at L and answers at 10 + L, the others at 20 + L and 30 + L.
-    "master": Planted(of("MPI_Recv", r1=[10 + L], r2=[19 + L], r3=[28 + L]), 0, "MPI_Recv", steady=False),
+    "master": Scenario(of("MPI_Recv", r1=[10 + L], r2=[19 + L], r3=[28 + L]), 0, "MPI_Recv", steady=False),
     # Rank r has the token at r (5 + L); rank 0 waits for it from 5 to when rank 3 sends it.
-    "token": Planted(of("MPI_Recv", r1=[5], r2=[10 + L], r3=[15 + 2 * L], r0=[15 + 3 * L]), steady=False),
+    "token": Scenario(of("MPI_Recv", r1=[5], r2=[10 + L], r3=[15 + 2 * L], r0=[15 + 3 * L]), steady=False),
     # Rank 3 has its message at 20 + L, when it sends its own.
-    "red-black": Planted(of("MPI_Recv", r3=[20], r0=[20 + L]), 2, "MPI_Recv", indirect=PASSED_ON),
-    "writer": Planted(of("MPI_Allreduce", r0=[15], r1=[15], r2=[15]), 3, "MPI_Allreduce", steady=False),
+    "red-black": Scenario(of("MPI_Recv", r3=[20], r0=[20 + L]), 2, "MPI_Recv", indirect=PASSED_ON),
+    "writer": Scenario(of("MPI_Allreduce", r0=[15], r1=[15], r2=[15]), 3, "MPI_Allreduce", steady=False),
 }  # fmt: skip
 
 
@@ -216,7 +216,7 @@ class _Operation:
     end: int
     completed_by: _core.RecordedCall
     partner: _Operation | None = None
-    """Of a message."""
+    """The other end of a message."""
     tag: int = 0
     may_wait: bool = True
     """False: short messages go eagerly."""
@@ -377,7 +377,7 @@ def waits_found(waits: _core.Waits) -> dict[Row, float]:
 
 
 _FUNCTION = re.compile(r"planted(?:::|\d+)([a-z0-9_]+)")
-"""Its name may be as the linker knows it: _ZN7planted4onceEi."""
+"""Function of the scenario; its name may be as the linker knows it: _ZN7planted4onceEi."""
 
 
 def scenarios_of(paths: Iterable[str]) -> dict[str, str]:

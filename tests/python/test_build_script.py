@@ -45,7 +45,7 @@ exec "$@"
 """
 
 
-class Small:
+class SmallProject:
     """The project in a folder, built as make does it."""
 
     def __init__(self, folder: Path) -> None:
@@ -116,11 +116,11 @@ class Small:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Small:
-    return Small(tmp_path)
+def small(tmp_path: Path) -> SmallProject:
+    return SmallProject(tmp_path)
 
 
-def test_no_target_undoes_what_another_one_has_made(small: Small) -> None:
+def test_no_target_undoes_what_another_one_has_made(small: SmallProject) -> None:
     small.build("palmette_demo")  # make demo, on a machine without ccache
     small.ccache(comes=True)
     small.mpi("openmpi")
@@ -143,7 +143,7 @@ def test_no_target_undoes_what_another_one_has_made(small: Small) -> None:
     }
 
 
-def test_ccache_is_used_where_it_is(small: Small) -> None:
+def test_ccache_is_used_where_it_is(small: SmallProject) -> None:
     small.build("palmette_demo")
     assert not (small.folder / "cached").exists()
     small.ccache(comes=True)
@@ -151,7 +151,7 @@ def test_ccache_is_used_where_it_is(small: Small) -> None:
     assert "test.c" in (small.folder / "cached").read_text()
 
 
-def test_a_library_is_replaced_whole_and_only_if_it_has_changed(small: Small) -> None:
+def test_a_library_is_replaced_whole_and_only_if_it_has_changed(small: SmallProject) -> None:
     small.build()
     with small.library.open("rb") as opened:
         before, place = small.library.read_bytes(), small.library.stat().st_ino
@@ -169,7 +169,7 @@ def test_a_library_is_replaced_whole_and_only_if_it_has_changed(small: Small) ->
     assert [file.name for file in small.library.parent.iterdir() if file.name.startswith(".")] == []
 
 
-def test_libraries_of_an_mpi_that_has_gone_go_once_the_rest_is_there(small: Small) -> None:
+def test_libraries_of_an_mpi_that_has_gone_go_once_the_rest_is_there(small: SmallProject) -> None:
     small.mpi("openmpi")
     small.build()
     assert (small.library.parent / "libpalmette_ompi.so").exists()

@@ -73,7 +73,7 @@ def test_what_runs_at_each_landing_has_the_tests_and_the_documentation() -> None
     assert {"test", "docs"} <= set(words)
 
 
-class Fresh:
+class FreshClone:
     """A clone in a folder of its own, and what the targets of make do to it."""
 
     def __init__(self, folder: Path) -> None:
@@ -131,19 +131,19 @@ class Fresh:
 
 
 @pytest.fixture
-def fresh() -> Iterator[Fresh]:
+def fresh() -> Iterator[FreshClone]:
     """A fresh clone; removed at the end, for it has gigabytes."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone: which files belong to it isn't known")
     # Not in pytest's folder, whose path is too long for sockets.
     folder = Path(tempfile.mkdtemp(prefix="fresh"))
-    yield Fresh(folder)
+    yield FreshClone(folder)
     shutil.rmtree(folder)
 
 
 @pytest.mark.long
 @pytest.mark.root
-def test_targets_in_a_fresh_clone_work_and_undo_nothing(fresh: Fresh, tmp_path: Path) -> None:
+def test_targets_in_a_fresh_clone_work_and_undo_nothing(fresh: FreshClone, tmp_path: Path) -> None:
     prefix = tmp_path / "prefix"
     install = f"PREFIX={prefix}"
     fresh.make("demo", ccache=False)

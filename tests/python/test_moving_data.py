@@ -18,7 +18,7 @@ from mpi_prototypes import declared_functions, preprocessed_mpi_h
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src" / "palmette" / "mpi" / "functions.txt"
 LOCAL = ("MPI_Pack", "MPI_Unpack", "MPI_Reduce_local", "MPI_Type_get_attr", "MPI_Type_set_attr")
-"""They take buffers and types, and move nothing between processes."""
+"""Functions that take buffers and types, and move nothing between processes."""
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])

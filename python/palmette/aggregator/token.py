@@ -11,7 +11,7 @@ from pathlib import Path
 
 VERSION = "palmette-token-1"
 KEY_BYTES = 32
-"""A key has at least so many bytes; a new one is as many random bytes in hexadecimal digits."""
+"""Least bytes of a key; a new one is as many random bytes in hexadecimal digits."""
 
 
 class TokenError(ValueError):

@@ -51,7 +51,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     """One run."""
 
     seconds: float
@@ -67,14 +67,14 @@ class Runner(Protocol):
 
     @property
     def name(self) -> str:
-        """Where, in words."""
+        """Command or program and place, in words."""
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> RunResult:
         """Run it once, with that standard input; None: without palmette. Raises BenchError."""
 
 
 @dataclass
-class ByCommand:
+class CommandRunner:
     """A whole command line, launcher included, as a user types it."""
 
     words: Sequence[str]
@@ -85,7 +85,7 @@ class ByCommand:
         """The command line."""
         return " ".join(self.words)
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> RunResult:
         """Run it once. Raises BenchError."""
         words, environment = list(self.words), dict(os.environ)
         if settings is not None:
@@ -105,11 +105,11 @@ class ByCommand:
             raise BenchError(f"{words[0]}: {error.strerror}; correct the command") from None
         except subprocess.TimeoutExpired:
             raise BenchError(f"no end after {timeout_s:g} s: {self.name}; give it more time (--timeout)") from None
-        return Ended(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
+        return RunResult(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
 
 
 @dataclass
-class OnPlace:
+class PlaceRunner:
     """A program without a launcher, on an emulated cluster or on local ranks."""
 
     place: Place
@@ -138,7 +138,7 @@ class OnPlace:
         )
         return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
 
-    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> Ended:
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float, stdin: int = subprocess.DEVNULL) -> RunResult:
         """Run it once. Raises BenchError."""
         environment: dict[str, str] = {}
         if settings is not None:
@@ -155,11 +155,11 @@ class OnPlace:
             raise BenchError(str(error)) from None
         if done.returncode == 124:
             raise BenchError(f"no end after {timeout_s:g} s: {self.name}; give it more time (--timeout)")
-        return Ended(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
+        return RunResult(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
 
 
 @dataclass
-class Recorded:
+class RunProfile:
     """What a recorded run of a variant says; times are sums over ranks."""
 
     in_mpi_s: float
@@ -177,17 +177,17 @@ class Recorded:
 
 
 @dataclass
-class Measured:
+class VariantRuns:
     """All runs of one variant."""
 
     variant: Variant
     seconds: list[float] = field(default_factory=list)
     outputs: list[Comparison] = field(default_factory=list)
-    recorded: Recorded | None = None
+    recorded: RunProfile | None = None
 
     @property
     def summary(self) -> Summary:
-        """Of whole times."""
+        """Summary of the seconds of whole runs."""
         return summarize(np.asarray(self.seconds))
 
     @property
@@ -206,7 +206,7 @@ class Comparisons:
     """A program, all variants; the first is the MPI alone."""
 
     name: str
-    variants: list[Measured]
+    variants: list[VariantRuns]
     compared_numbers: int
     varying: int
     """Words of the output that change between runs of the MPI alone, which aren't compared."""
@@ -215,7 +215,7 @@ class Comparisons:
     first_run: str = ""
     """How the first run was another one than those after it: sentences; empty where it wasn't."""
 
-    def ratio(self, measured: Measured) -> Ratio:
+    def ratio(self, measured: VariantRuns) -> Ratio:
         """Return time over that of the MPI alone."""
         alone = self.variants[0]
         pair: tuple[Times, Times] = (np.asarray(alone.seconds), np.asarray(measured.seconds))
@@ -223,7 +223,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureOptions:
     """How to measure."""
 
     rounds: int = 5
@@ -238,14 +238,14 @@ class Asked:
 
 
 def measure(
-    runner: Runner, variants: Sequence[Variant], asked: Asked, done: Callable[[str], None] = lambda _: None
+    runner: Runner, variants: Sequence[Variant], asked: MeasureOptions, done: Callable[[str], None] = lambda _: None
 ) -> Comparisons:
     """Run all variants by turns, `asked.rounds` times each, and once more each with all MPI calls recorded.
 
     The first variant has to be the MPI alone: its outputs are the reference. A warm-up run of it comes first, whose
     time doesn't count. `done` is called with a line after each run. Raises BenchError where a run fails.
     """
-    measured = [Measured(variant) for variant in variants]
+    measured = [VariantRuns(variant) for variant in variants]
     outputs: dict[int, list[str]] = defaultdict(list)
     warming = _run(runner, variants[0], None, asked)
     outputs[0].append(warming.out)
@@ -277,7 +277,7 @@ SLOW_START, SLOW_START_S = 2.0, 0.2
 """The first run took longer than each later one of the MPI alone by this factor, and this much."""
 
 
-def _of_first_run(warming: Ended, differs: str, alone: Measured) -> str:
+def _of_first_run(warming: RunResult, differs: str, alone: VariantRuns) -> str:
     """Say how the first run, which isn't timed, differs from the others: those may do less than the program's user."""
     told = []
     if differs:
@@ -294,7 +294,7 @@ def _of_first_run(warming: Ended, differs: str, alone: Measured) -> str:
     )
 
 
-def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) -> Ended:
+def _run(runner: Runner, variant: Variant, folder: Path | None, asked: MeasureOptions) -> RunResult:
     settings = variant.settings
     if folder is not None:
         settings = {**(OFF if settings is None else settings), "PALMETTE_TRACE": str(folder)}
@@ -307,7 +307,7 @@ def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) ->
     return ended
 
 
-def _compared(text: str, common: Reference, asked: Asked) -> Comparison:
+def _compared(text: str, common: Reference, asked: MeasureOptions) -> Comparison:
     if asked.checker is None:
         return compare(common, text, asked.tolerance, asked.ignored)
     with tempfile.NamedTemporaryFile("w", suffix=".out", encoding="utf-8") as file:
@@ -322,7 +322,7 @@ def _compared(text: str, common: Reference, asked: Asked) -> Comparison:
     return Comparison(done.returncode == 0, said[-1] if said else f"the checker's status is {done.returncode}")
 
 
-def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded, Ended]:
+def _recorded(runner: Runner, variant: Variant, asked: MeasureOptions) -> tuple[RunProfile, RunResult]:
     with tempfile.TemporaryDirectory(prefix="palmette-app-") as temporary:
         folder = Path(temporary) / "calls"
         folder.mkdir()
@@ -343,7 +343,7 @@ def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded,
                 by_function[row.function] += row.seconds
                 calls[row.function] += row.calls
         served = sum(plan.calls for process in job.processes for plan in process.recorded.plans[1:])
-        found = Recorded(sum(by_function.values()), dict(by_function), dict(calls), served=served)
+        found = RunProfile(sum(by_function.values()), dict(by_function), dict(calls), served=served)
         if seats is not None and len({process.host for process in job.processes}) > 1:
             loads = of_trace(findings.view, seats)
             found.uncounted = loads.uncounted

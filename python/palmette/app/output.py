@@ -35,13 +35,13 @@ def _number(word: str) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of one run's output with another's."""
+    """Result of comparing one run's output with another's."""
 
     same: bool
     difference: str = ""
-    """The first one, in a sentence."""
+    """The first difference, in a sentence; empty: none."""
     order: str = ""
-    """Where the same comes in another order than in any run of the MPI alone: LINES_MOVED or LINES_MERGED."""
+    """LINES_MOVED or LINES_MERGED where the lines are the same in an order that no run of the MPI alone has."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Reference:
     ordered: bool
     """False: lines come in another order in each run."""
     bag: _Bag | None = None
-    """Where runs of the MPI alone have no lines in common that could be compared one by one."""
+    """Words without their order, where runs of the MPI alone have no lines in common to compare one by one."""
     first_differs: str = ""
     """What the first run printed otherwise than all later ones, which agree; it isn't compared then."""
     at: dict[int, set[int]] = field(default_factory=dict, compare=False)

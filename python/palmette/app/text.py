@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from palmette import _core
-from palmette.app.measure import Comparisons, Measured
+from palmette.app.measure import Comparisons, VariantRuns
 from palmette.measure.statistics import FEWEST_PAIRS, Ratio
 from palmette.present.picture import Picture
 from palmette.present.table import Column, Table
@@ -17,7 +17,7 @@ from palmette.units import bytes_text, plural
 
 MOST_FUNCTIONS = 8
 _ROW, _NAMES, _WIDTH = 26.0, 140.0, 720.0
-"""Of the picture of all samples, in pixels."""
+"""Height of a row, width of the names and of the whole picture of all samples, in pixels."""
 
 
 def ratio_text(ratio: Ratio) -> str:
@@ -25,14 +25,14 @@ def ratio_text(ratio: Ratio) -> str:
     return f"{ratio.value:.2f} {ratio.low:.2f}-{ratio.high:.2f}, {ratio.verdict}"
 
 
-def variants(found: Comparisons) -> Table[Measured]:
+def variants(found: Comparisons) -> Table[VariantRuns]:
     """Return a row for each variant."""
     alone = found.variants[0]
 
-    def ratio(name: str) -> Callable[[Measured], Any]:
+    def ratio(name: str) -> Callable[[VariantRuns], Any]:
         return lambda one: None if one is alone else getattr(found.ratio(one), name)
 
-    def recorded(name: str) -> Callable[[Measured], Any]:
+    def recorded(name: str) -> Callable[[VariantRuns], Any]:
         return lambda one: getattr(one.recorded, name) if one.recorded else None
 
     return Table(
@@ -104,7 +104,7 @@ def lines(found: Comparisons) -> list[str]:
     return shown
 
 
-def verdict(found: Comparisons, one: Measured) -> str:
+def verdict(found: Comparisons, one: VariantRuns) -> str:
     """Return what the ratio says, in a sentence."""
     ratio, name = found.ratio(one), one.variant.name
     if ratio.verdict == "faster":

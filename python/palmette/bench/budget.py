@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from palmette.bench.jobs import CellName, Planned
+from palmette.bench.jobs import BenchJob, CellName
 from palmette.bench.settings import Settings
 
 MULTIPLE = 3.5
@@ -18,16 +18,16 @@ MULTIPLE = 3.5
 
 _NEAR_BOUND = ("gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "alltoallw", "ialltoall")
 _NEAR_BOUND_MULTIPLE = 1.7
-"""The same for collectives in which an MPI by itself is close to the bound."""
+"""MULTIPLE for the collectives of _NEAR_BOUND, in which an MPI by itself is close to the bound."""
 
 SHORTEST_CALL_S = 8e-3
 """Shortest time of a call on a lab, with the agreement on its start."""
 
 SHORTEST_LOADED_CALL_S = 0.15
-"""The same under traffic, where agreeing on a start takes longer and starts are scheduled further ahead."""
+"""Shortest time of a call under traffic, where the agreement takes longer and starts are scheduled further ahead."""
 
 FEWEST_CALLS = 12
-"""Of a cell at its time limit: two checks of each variant before and after, a warm-up pair, three counted pairs."""
+"""Calls of a cell at its time limit: two checks a variant before and after, a warm-up pair, three counted pairs."""
 
 JOB_S = 4.0
 """Overhead of starting and ending a job."""
@@ -35,20 +35,20 @@ JOB_S = 4.0
 _PLAIN_CALLS = 4
 """Checks before and after, in addition to the time that a cell is given."""
 
-Bounds = Callable[[Planned, CellName], float]
+Bounds = Callable[[BenchJob, CellName], float]
 """The physical bound of a cell in seconds, 0 where nothing is known."""
 
 
 @dataclass(frozen=True)
-class Fitted:
+class JobBudget:
     """The jobs with their cells and limits, their estimated time, and the cells that were left out."""
 
-    jobs: list[Planned]
+    jobs: list[BenchJob]
     expected_s: float
-    left_out: list[tuple[Planned, CellName]]
+    left_out: list[tuple[BenchJob, CellName]]
 
 
-def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
+def expected_seconds(jobs: Sequence[BenchJob], settings: Settings, bounds: Bounds) -> float:
     """Return the estimated duration of jobs without a budget."""
     total = 0.0
     for job in jobs:
@@ -61,7 +61,7 @@ def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds
     return total
 
 
-def cheapest_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
+def cheapest_seconds(jobs: Sequence[BenchJob], settings: Settings, bounds: Bounds) -> float:
     """Return the estimated time of the cheapest collective and size in all its jobs, with the minimum of pairs."""
     needs: dict[CellName, float] = {}
     for job in jobs:
@@ -70,7 +70,7 @@ def cheapest_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds
     return JOB_S * len(jobs) + min(needs.values(), default=0.0)
 
 
-def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: float) -> Fitted:
+def fit(jobs: Sequence[BenchJob], settings: Settings, bounds: Bounds, budget_s: float) -> JobBudget:
     """Return jobs that take about `budget_s` seconds; the most expensive cells are left out where even their minimum
     number of pairs doesn't fit.
     """
@@ -98,7 +98,7 @@ def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: f
             fitted.append(replace(job, cells=cells or None, limit_s=limit))
     expected = JOB_S * len(fitted) + sum(max(seconds, limit) for seconds in kept.values())
     left_out = [(jobs[number], cell) for number, cell in least if cell in dropped]
-    return Fitted(fitted, expected, left_out)
+    return JobBudget(fitted, expected, left_out)
 
 
 class Keeper:
@@ -111,10 +111,10 @@ class Keeper:
         self._now = now
         self._began_s = now()
         self._expected_s = 0.0
-        self.left_out: list[tuple[Planned, CellName]] = []
+        self.left_out: list[tuple[BenchJob, CellName]] = []
         """Cells that were dropped during the run."""
 
-    def __call__(self, left: Sequence[Planned]) -> list[Planned]:
+    def __call__(self, left: Sequence[BenchJob]) -> list[BenchJob]:
         """Return the remaining jobs, the next one first, with new limits."""
         spent = self._now() - self._began_s
         # A single short job is too small a sample of the pace.
@@ -146,13 +146,13 @@ def _limit(least: Sequence[float], available_s: float, most: float) -> float:
     return max(round(low, 3), 0.05)
 
 
-def _cells(job: Planned, settings: Settings) -> Sequence[CellName]:
+def _cells(job: BenchJob, settings: Settings) -> Sequence[CellName]:
     if job.kind == "pass_through":
         return ()
     return settings.cells if job.cells is None else job.cells
 
 
-def _call_s(job: Planned, cell: CellName, bounds: Bounds) -> float:
+def _call_s(job: BenchJob, cell: CellName, bounds: Bounds) -> float:
     # Background traffic is assumed to take half of each link.
     factor = (_NEAR_BOUND_MULTIPLE if cell[0] in _NEAR_BOUND else MULTIPLE) * (2 if job.loaded else 1)
     return max(SHORTEST_LOADED_CALL_S if job.loaded else SHORTEST_CALL_S, factor * bounds(job, cell))

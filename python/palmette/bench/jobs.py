@@ -18,7 +18,7 @@ CellName = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Planned:
+class BenchJob:
     """A job to run. `cells`: these only; None: all of the settings. `limit_s`: time limit of a cell."""
 
     mpi: Installation
@@ -51,7 +51,7 @@ class Planned:
         return what + kinds[self.kind]
 
 
-def plan_jobs(settings: Settings, brought: Installation | None = None) -> list[Planned]:
+def plan_jobs(settings: Settings, brought: Installation | None = None) -> list[BenchJob]:
     """Return the jobs in order of execution: repetitions outermost, so that drift affects all MPIs alike; a loaded job
     follows its quiet one. `brought`: the MPI of the place, where others can't be chosen.
 
@@ -64,26 +64,26 @@ def plan_jobs(settings: Settings, brought: Installation | None = None) -> list[P
     rivals = [(rival, brought or mpi_install.find(rival.mpi)) for rival in settings.rivals]
     kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
     states = (False, True) if settings.traffic else (False,)
-    jobs: list[Planned] = []
+    jobs: list[BenchJob] = []
     for repeat in range(settings.repeat if settings.collectives else 0):
         for placement in settings.placements:
             for mpi in found:
                 for kind in kinds if repeat == 0 else ("measure",):
                     loads = states if kind == "measure" else (False,)
-                    jobs += [Planned(mpi, placement, repeat, kind, loaded=loaded) for loaded in loads]
+                    jobs += [BenchJob(mpi, placement, repeat, kind, loaded=loaded) for loaded in loads]
                 for variant in settings.variants:
                     cells = _cells_of(variant.collectives, settings)
                     if cells != ():
                         jobs += [
-                            Planned(mpi, placement, repeat, "measure", None, loaded, cells, variant=variant)
+                            BenchJob(mpi, placement, repeat, "measure", None, loaded, cells, variant=variant)
                             for loaded in states
                         ]
             for rival, mpi in rivals:
                 cells = _cells_of(rival.collectives, settings)
                 if cells != ():
-                    jobs += [Planned(mpi, placement, repeat, "rival", rival, loaded, cells) for loaded in states]
+                    jobs += [BenchJob(mpi, placement, repeat, "rival", rival, loaded, cells) for loaded in states]
     if settings.pass_through:
-        jobs += [Planned(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
+        jobs += [BenchJob(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
     return jobs
 
 
@@ -95,7 +95,7 @@ def _cells_of(collectives: Sequence[str], settings: Settings) -> tuple[CellName,
     return None if cells == settings.cells else cells
 
 
-def without_done(jobs: Sequence[Planned], settings: Settings, done: Run) -> list[Planned]:
+def without_done(jobs: Sequence[BenchJob], settings: Settings, done: Run) -> list[BenchJob]:
     """Return what is left of `jobs` when the cells of `done` are not measured again; cells with wrong results are."""
     there: dict[tuple[str, str, int, str], set[CellName]] = {}
     for job in done.jobs:

@@ -16,7 +16,7 @@ from palmette.units import time_text
 
 @dataclass(frozen=True)
 class Pair:
-    """The same cell without and with background traffic."""
+    """A cell without and with background traffic."""
 
     quiet: Row
     loaded: Row

@@ -16,7 +16,7 @@ from typing import Any
 from palmette import _core
 from palmette.bench.collbench import Output, read_output
 from palmette.bench.evaluate import algorithm_of
-from palmette.bench.jobs import Planned, plan_jobs
+from palmette.bench.jobs import BenchJob, plan_jobs
 from palmette.bench.limits import limits
 from palmette.bench.loaded_bounds import COUNTER_PERIOD_S, count_own_bytes, set_loaded_bounds
 from palmette.bench.loads import with_loads
@@ -38,7 +38,7 @@ _ALONE_S = 1.0
 class Watcher:
     """Progress callbacks of a benchmark; these do nothing."""
 
-    def job_starts(self, job: Planned, number: int, jobs: int) -> None:
+    def job_starts(self, job: BenchJob, number: int, jobs: int) -> None:
         """Job `number` of `jobs` (from 0) starts."""
 
     def cells_done(self, cells: int) -> None:
@@ -65,9 +65,9 @@ def measure(
     watcher: Watcher | None = None,
     keep: Callable[[Run, Job], None] | None = None,
     *,
-    jobs: Sequence[Planned] | None = None,
+    jobs: Sequence[BenchJob] | None = None,
     run: Run | None = None,
-    keeper: Callable[[Sequence[Planned]], Sequence[Planned]] | None = None,
+    keeper: Callable[[Sequence[BenchJob]], Sequence[BenchJob]] | None = None,
 ) -> Run:
     """Run all jobs and return the run. `jobs` and `run`: run these, and add them to that run. Before each job `keeper`
     gets the remaining jobs and returns those to run.
@@ -100,26 +100,26 @@ def measure(
     return run
 
 
-def _preloads(planned: Planned, settings: Settings) -> bool:
+def _preloads(planned: BenchJob, settings: Settings) -> bool:
     return settings.preload and planned.rival is None
 
 
-def _preload(planned: Planned, settings: Settings) -> dict[str, str]:
+def _preload(planned: BenchJob, settings: Settings) -> dict[str, str]:
     return {"LD_PRELOAD": str(preload_library(planned.mpi.abi))} if _preloads(planned, settings) else {}
 
 
-def _check_rival(planned: Planned, place: Place) -> None:
+def _check_rival(planned: BenchJob, place: Place) -> None:
     if planned.rival is not None and planned.rival.coordinates and place.topology_path is None:
         raise BenchError(f"the rival {planned.rival.name} needs a topology; give --lab, or leave the rival out")
 
 
-def _check_traffic(planned: Planned, place: Place) -> None:
+def _check_traffic(planned: BenchJob, place: Place) -> None:
     """Raise BenchError where background traffic is asked for, and no links are there."""
     if planned.loaded and place.links is None:
         raise BenchError("--traffic needs a lab, whose links it fills; leave it out or give --lab")
 
 
-def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: Watcher) -> Job:
+def _do(planned: BenchJob, settings: Settings, place: Place, run: Run, watcher: Watcher) -> Job:
     topology = run.topology
     hosts = place.place(planned.placement, settings.ppn, settings.ranks)
     mpi = planned.mpi
@@ -185,7 +185,7 @@ class _TrafficRecord:
 
 
 @contextmanager
-def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[_TrafficRecord]:
+def _traffic(planned: BenchJob, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[_TrafficRecord]:
     """Run the background traffic, and record the link utilisation from the job's first output on.
 
     Its load of each link by itself is known before the job starts, so that palmette can use it; empty without traffic.

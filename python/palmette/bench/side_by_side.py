@@ -60,7 +60,7 @@ class SideCell:
 
     @property
     def best_speed(self) -> float:
-        """The same under the MPI under which palmette is the fastest."""
+        """Speed of palmette under the MPI under which it is the fastest, relative to the fastest MPI alone."""
         return max(self.speed(mpi) for mpi in self.palmette_s)
 
     def speed_to_rival(self, rival: str) -> float:

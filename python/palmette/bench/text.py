@@ -92,7 +92,7 @@ def cell_columns(cells: Sequence[Row]) -> list[Column[Row]]:
 
 
 def mark_of(row: Row) -> str:
-    """Return how a row's verdict is coloured."""
+    """Return how a row's verdict is colored."""
     return "bad" if row.wrong else MARKS[row.ratio.verdict]
 
 

@@ -60,7 +60,7 @@ def facts(rows: Sequence[Row]) -> Facts:
 class HeatCell:
     """One cell of the overview: its class, the change of time, and both multiples of the bound.
 
-    `shade` is how strong the colour is, 0 to 1.
+    `shade` is how strong the color is, 0 to 1.
     """
 
     verdict: str
@@ -109,7 +109,7 @@ def _heat_cell(row: Row) -> HeatCell:
     judged = value == value  # not NaN
     change = "wrong" if row.wrong else _change(value) if judged else "–"
     multiples = multiples_text(row)
-    # The colour saturates at three times as fast or slow.
+    # The color saturates at three times as fast or slow.
     strength = max(value, 1 / value) if judged and value > 0 else 1.0
     shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
     tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"
@@ -165,7 +165,7 @@ def panels(rows: Sequence[Row]) -> list[tuple[str, list[Panel]]]:
 
 @dataclass(frozen=True)
 class Seat:
-    """A host with its ranks; `group` counts the switches below the top one, for the colour."""
+    """A host with its ranks; `group` counts the switches below the top one, for the color."""
 
     host: str
     group: int

@@ -24,7 +24,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class TrafficSection:
     """Everything that the page shows of one run. `traffic` is its name."""
 
     traffic: str
@@ -32,7 +32,7 @@ class Loaded:
     bars: list[Bar]
 
 
-def loaded(run: Run, rows: Sequence[Row]) -> Loaded | None:
+def loaded(run: Run, rows: Sequence[Row]) -> TrafficSection | None:
     """Return what the page shows of a run with background traffic; None without."""
     pairs = pairs_of(rows)
     if not pairs:
@@ -41,4 +41,4 @@ def loaded(run: Run, rows: Sequence[Row]) -> Loaded | None:
     edges = [load.edge for load in mean_loads(run)]
     bars = [Bar(edge.name, 100 * max(edge.up, edge.down), 100 * edge.share) for edge in edges]
     traffic = next((job.traffic for job in run.jobs if job.traffic), "")
-    return Loaded(traffic or "", tables, bars)
+    return TrafficSection(traffic or "", tables, bars)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 CONFIDENCE = 0.95
-FEWEST = 3
+MIN_REPETITIONS = 3
 """Minimum number of repetitions for a meaningful error."""
 
 

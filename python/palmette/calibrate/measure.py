@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palmette.calibrate.estimate import FEWEST
+from palmette.calibrate.estimate import MIN_REPETITIONS
 from palmette.calibrate.layout import MOST_FLOWS, Layout, LevelPlan
 from palmette.calibrate.node_memory import NodeMemoryStep
 from palmette.calibrate.steps import LatencyStep, MemoryStep, OverheadStep, SharedStep, Step, StreamStep
@@ -18,7 +18,7 @@ MOST_MEMORIES = 2
 
 @dataclass(frozen=True)
 class Effort:
-    """When to stop: at a relative error of `target` everywhere, or after `budget_s` (and FEWEST rounds in any case).
+    """When to stop: at a relative error of `target` everywhere or after `budget_s`, but not before MIN_REPETITIONS.
 
     `at_once`: pairs that share no link may be measured concurrently; not where they share processors.
     """
@@ -40,12 +40,12 @@ class LevelSteps:
 
     @property
     def steps(self) -> list[Step]:
-        """All of them."""
+        """All steps of the level."""
         return [step for step in (self.latency, self.overhead, self.stream, *self.shared) if step is not None]
 
 
 @dataclass
-class Measured:
+class MachineSteps:
     """All steps of a machine with their results so far. `seconds`: duration; `rounds`: number of rounds over all steps.
 
     `node_memory`: where a host has several ranks.
@@ -73,17 +73,17 @@ class Measured:
 class Watcher:
     """Progress callbacks of a calibration; these do nothing."""
 
-    def starts(self, measured: Measured) -> None:
+    def starts(self, measured: MachineSteps) -> None:
         """All is planned, nothing is measured yet."""
 
-    def step_starts(self, measured: Measured, step: Step) -> None:
+    def step_starts(self, measured: MachineSteps, step: Step) -> None:
         """A repetition of `step` starts."""
 
-    def round_ends(self, measured: Measured) -> None:
+    def round_ends(self, measured: MachineSteps) -> None:
         """A round over all steps that haven't converged is over."""
 
 
-def plan_steps(layout: Layout, effort: Effort) -> Measured:
+def plan_steps(layout: Layout, effort: Effort) -> MachineSteps:
     """Return the steps for the ranks of a job. Raises CalibrateError when no level can be measured at all."""
     if layout.ranks < 2:
         raise CalibrateError("a job of 1 rank has no peer to send to; give it two ranks at least")
@@ -94,7 +94,7 @@ def plan_steps(layout: Layout, effort: Effort) -> Measured:
     memory = MemoryStep([layout.ranks_on(host)[0] for host in hosts[:MOST_MEMORIES]], effort.at_once)
     fullest = max(hosts, key=lambda host: len(layout.ranks_on(host)))
     together = layout.ranks_on(fullest)[:MOST_FLOWS]
-    return Measured(levels, memory, effort, NodeMemoryStep(fullest.name, together) if len(together) > 1 else None)
+    return MachineSteps(levels, memory, effort, NodeMemoryStep(fullest.name, together) if len(together) > 1 else None)
 
 
 def _level_steps(plan: LevelPlan, effort: Effort) -> LevelSteps:
@@ -106,7 +106,7 @@ def _level_steps(plan: LevelPlan, effort: Effort) -> LevelSteps:
     return LevelSteps(plan, latency, OverheadStep(plan, latency, effort.at_once), stream, shared)
 
 
-def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) -> None:
+def measure(measured: MachineSteps, asker: Asker, watcher: Watcher | None = None) -> None:
     """Repeat the steps that haven't converged, interleaved, so that drift of the machine affects all alike.
 
     Raises CalibrateError when the job fails.
@@ -116,7 +116,7 @@ def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) ->
     begun = time.monotonic()
     while True:
         for step in measured.steps:
-            if measured.rounds >= FEWEST:
+            if measured.rounds >= MIN_REPETITIONS:
                 if step.error <= measured.effort.target:
                     continue
                 if time.monotonic() - begun >= measured.effort.budget_s:
@@ -126,7 +126,7 @@ def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) ->
         measured.rounds += 1
         measured.seconds = time.monotonic() - begun
         watcher.round_ends(measured)
-        if measured.rounds >= FEWEST and (
+        if measured.rounds >= MIN_REPETITIONS and (
             measured.seconds >= measured.effort.budget_s or len(measured.sure) == len(measured.steps)
         ):
             return

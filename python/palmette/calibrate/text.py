@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from palmette.calibrate.estimate import FEWEST, Estimate
-from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.estimate import MIN_REPETITIONS, Estimate
+from palmette.calibrate.measure import LevelSteps, MachineSteps
 from palmette.calibrate.steps import ROUND_S
 from palmette.calibrate.write import costs_of
 from palmette.present.table import aligned
@@ -16,7 +16,7 @@ from palmette.units import plural, rate_text, time_text
 SAME_HOST = "same host"
 
 
-def plan_line(measured: Measured) -> str:
+def plan_line(measured: MachineSteps) -> str:
     """Return what is going to be measured and the maximum duration, in one line."""
     levels = sum(bool(level.steps) for level in measured.levels)
     pairs = sum(len(level.plan.pairs) for level in measured.levels if level.steps)
@@ -25,29 +25,30 @@ def plan_line(measured: Measured) -> str:
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
         f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most,"
-        f" {FEWEST} rounds at least, which take {time_text(least_s(measured))} or more"
+        f" {MIN_REPETITIONS} rounds at least, which take {time_text(least_s(measured))} or more"
     )
 
 
-def least_s(measured: Measured) -> float:
+def least_s(measured: MachineSteps) -> float:
     """Return what the rounds that are always done take, if ranks answer at once."""
-    return FEWEST * ROUND_S * len(measured.steps)
+    return MIN_REPETITIONS * ROUND_S * len(measured.steps)
 
 
-def overrun_line(measured: Measured) -> str | None:
-    """Return, after a first round, that FEWEST of them take longer than the budget; None where they don't."""
-    seconds = measured.seconds / measured.rounds * FEWEST
+def overrun_line(measured: MachineSteps) -> str | None:
+    """Return, after a first round, that MIN_REPETITIONS of them take longer than the budget; None where they don't."""
+    seconds = measured.seconds / measured.rounds * MIN_REPETITIONS
     if measured.rounds != 1 or seconds <= measured.effort.budget_s:
         return None
     budget_s = measured.effort.budget_s
-    return f"{FEWEST} rounds, the least, need about {seconds:.0f} s here, more than the {budget_s:.0f} s of --budget"
+    need = f"{MIN_REPETITIONS} rounds, the least, need about {seconds:.0f} s here"
+    return f"{need}, more than the {budget_s:.0f} s of --budget"
 
 
-UNSURE = 0.5
+LARGE_ERROR = 0.5
 """Errors above this share are said."""
 
 
-def unsure_lines(measured: Measured) -> list[str]:
+def unsure_lines(measured: MachineSteps) -> list[str]:
     """Return a remark for each level, and the memory, of which something is written that is hardly known."""
     values: dict[str, dict[str, float]] = {}
     for level in measured.levels:
@@ -61,7 +62,7 @@ def unsure_lines(measured: Measured) -> list[str]:
     values["memory"] = {"copies": measured.memory.copy.error, "reductions": measured.memory.reduce.error}
     lines = []
     for name, errors in values.items():
-        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > UNSURE]
+        wide = [f"{what} {error_text(error)}" for what, error in errors.items() if error > LARGE_ERROR]
         if wide:
             lines.append(f"{name}: {', '.join(wide)}, written all the same; give a longer --budget, or quieter hosts")
     return lines
@@ -74,7 +75,7 @@ def error_text(error: float) -> str:
     return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
 
 
-def level_lines(measured: Measured) -> list[str]:
+def level_lines(measured: MachineSteps) -> list[str]:
     """Return the costs of each level with their errors."""
     rows = [["level", "latency", "", "overhead", "", "stream", "", "shared edge", ""]]
     for level in measured.levels:
@@ -95,7 +96,7 @@ def _shared_cells(fit: Any) -> list[str]:
     return [f"{least}{rate_text(fit.bytes_per_s)}", error_text(fit.error)]
 
 
-def memory_line(measured: Measured) -> str:
+def memory_line(measured: MachineSteps) -> str:
     """Return the copy and reduction rates of one rank in its own memory."""
 
     def text(estimate: Estimate) -> str:
@@ -104,7 +105,7 @@ def memory_line(measured: Measured) -> str:
     return f"memory of one rank: copies {text(measured.memory.copy)}, reduces {text(measured.memory.reduce)}"
 
 
-def node_memory_line(measured: Measured) -> str | None:
+def node_memory_line(measured: MachineSteps) -> str | None:
     """Return the aggregate copy rate of concurrent ranks of one node; None where no node has several."""
     together = measured.node_memory
     if together is None or not together.rates:
@@ -117,7 +118,7 @@ def node_memory_line(measured: Measured) -> str | None:
     )
 
 
-def notes(measured: Measured) -> list[str]:
+def notes(measured: MachineSteps) -> list[str]:
     """Return what wasn't measured, and what hasn't converged."""
     lines = [f"{level.plan.name}: {level.plan.why_not}" for level in measured.levels if level.plan.why_not]
     unsure = [step for step in measured.steps if step.error > measured.effort.target]
@@ -130,7 +131,7 @@ def notes(measured: Measured) -> list[str]:
     return lines
 
 
-def to_json(measured: Measured, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
+def to_json(measured: MachineSteps, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
     """Return the result as JSON values."""
     machine = topology.to_json()["machine"]
     return {

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from palmette.calibrate.estimate import Estimate
 from palmette.calibrate.layout import Layout
-from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.measure import LevelSteps, MachineSteps
 from palmette.calibrate.sharing import Fit
 from palmette.calibrate.steps import SharedStep
 from palmette.measure.session import JobLine
@@ -26,7 +26,7 @@ AGREES = 0.1
 
 
 @dataclass
-class Written:
+class WriteSummary:
     """Number of capacities and loads written; `remarks`: edges whose known capacity was wrong or is still unknown."""
 
     capacities: int = 0
@@ -34,7 +34,7 @@ class Written:
     remarks: list[str] = field(default_factory=list)
 
 
-def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibration:
+def calibration_of(measured: MachineSteps, job: JobLine, layout: Layout) -> Calibration:
     """Return the record of a finished calibration: provenance and errors."""
     calibration = Calibration(
         date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -58,14 +58,16 @@ def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibrat
     return calibration
 
 
-def write_into(topology: Topology, measured: Measured, calibration: Calibration, *, loads: bool = False) -> Written:
+def write_into(
+    topology: Topology, measured: MachineSteps, calibration: Calibration, *, loads: bool = False
+) -> WriteSummary:
     """Write the costs and their provenance into `topology`.
 
     A level that wasn't measured keeps its costs, and its record of an older calibration. With `loads`, a capacity below
     the known one is attributed to the load of other traffic; otherwise the known one is replaced.
     """
     machine = topology.machine
-    written = Written()
+    written = WriteSummary()
     for level in measured.levels:
         if not level.steps:
             continue
@@ -113,7 +115,7 @@ def _put_costs(target: Level | HostCosts, level: LevelSteps) -> None:
     target.source = CALIBRATED
 
 
-def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
+def _put_capacity(step: SharedStep, written: WriteSummary, *, loads: bool) -> None:
     """Write the capacity of an edge to all edges of the same known capacity, by the rule of docs/guide/calibrate.md."""
     fit, edge = step.fit, step.edge
     known = edge.node.up_bytes_per_s

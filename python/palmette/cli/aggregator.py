@@ -12,7 +12,7 @@ import click
 
 from palmette.aggregator import status as daemon_status
 from palmette.aggregator import token as tokens
-from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.common import CliError, WholeNumber, emit_json, json_option
 from palmette.cli.completion import command as completion
 from palmette.cli.duration import duration
 from palmette.cli.group import SETTINGS, run_group
@@ -64,11 +64,11 @@ for _name, (_metavar, _help) in reversed(SERVE_OPTIONS.items()):
 @command.command(epilog="Example: palmette-aggregator token --key site.key --uid 1000 -o ~alice/palmette.token")
 @click.option("--new-key", metavar="FILE", help="Make a site's key, for its daemons and tokens, and do nothing else.")
 @click.option("--key", metavar="FILE", help="The site's key.")
-@click.option("--uid", type=Whole(0), help="Whose quota its groups count for.  [default: who calls]")
+@click.option("--uid", type=WholeNumber(0), help="Whose quota its groups count for.  [default: who calls]")
 @click.option(
     "--expires", callback=duration, metavar="TIME", default="720h", show_default=True, help="How long it is good for."
 )
-@click.option("--groups", type=Whole(1), default=16, show_default=True, help="At the same time in each daemon.")
+@click.option("--groups", type=WholeNumber(1), default=16, show_default=True, help="At the same time in each daemon.")
 @click.option("-o", "--output", metavar="FILE", help="A new file with mode 0600, not standard output.")
 def token(
     new_key: str | None, key: str | None, uid: int | None, expires: float, groups: int, output: str | None
@@ -97,9 +97,13 @@ def token(
 @command.command("try", epilog="Example: palmette-aggregator try 10.0.0.9:7117 --token ~/palmette.token")
 @click.argument("address", metavar="HOST:PORT")
 @click.option("--token", "token_file", metavar="FILE", required=True, help="What `palmette-aggregator token` made.")
-@click.option("--members", type=Whole(1, max=1024), default=2, show_default=True, help="All of them in this process.")
-@click.option("--bytes", "size", type=Whole(0, max=1 << 30), default=1 << 20, show_default=True, help="Of each member.")
-@click.option("--chunk", type=Whole(32, max=1 << 24), default=16384, show_default=True, help="Bytes of a frame.")
+@click.option(
+    "--members", type=WholeNumber(1, max=1024), default=2, show_default=True, help="All of them in this process."
+)
+@click.option(
+    "--bytes", "size", type=WholeNumber(0, max=1 << 30), default=1 << 20, show_default=True, help="Of each member."
+)
+@click.option("--chunk", type=WholeNumber(32, max=1 << 24), default=16384, show_default=True, help="Bytes of a frame.")
 def trial(address: str, token_file: str, members: int, size: int, chunk: int) -> None:
     """Try a daemon: make a group, sum numbers, compare the result."""
     numbers = {"members": members, "bytes": size, "chunk": chunk}

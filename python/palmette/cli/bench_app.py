@@ -12,15 +12,15 @@ from pathlib import Path
 import click
 
 from palmette.app.given_input import GivenInput
-from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, OnPlace, Runner, Variant, measure
+from palmette.app.measure import ALONE, PALMETTE, CommandRunner, MeasureOptions, PlaceRunner, Runner, Variant, measure
 from palmette.app.text import lines, page, to_json
 from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
 from palmette.bench.variants import PRESETS, parse_variant
 from palmette.bench_page.page import STYLE
 from palmette.cli import installations
-from palmette.cli.common import CliError, Sectioned, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, SectionedCommand, WholeNumber, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
-from palmette.cli.place import Where, where_of
+from palmette.cli.place import PlaceOptions, where_of
 from palmette.cli.place_errors import one_line_errors
 from palmette.measure.errors import BenchError
 
@@ -30,11 +30,11 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 
 
 @click.command(
-    "app", cls=Sectioned, epilog=f"Example: {EXAMPLE}",
+    "app", cls=SectionedCommand, epilog=f"Example: {EXAMPLE}",
     context_settings={"max_content_width": 80, "allow_interspersed_args": False},
 )  # fmt: skip
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
-@click.option("--rounds", type=Whole(1), default=5, show_default=True, help="Runs of each variant.")
+@click.option("--rounds", type=WholeNumber(1), default=5, show_default=True, help="Runs of each variant.")
 @click.option(
     "--variant", "extra", multiple=True, metavar="NAME",
     help=f"Another variant: {', '.join(PRESETS)}, or {EXAMPLE_VARIANT}. Repeatable.",
@@ -44,7 +44,7 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 @click.option("--ignore", "ignored", multiple=True, metavar="REGEX", help="Lines of the output to leave out.")
 @click.option("--check", "checker", metavar="COMMAND", help="Gets the path of an output; status 0: it is right.")
 @click.option("--no-record", is_flag=True, help="Whole times alone: no runs with all MPI calls recorded.")
-@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks, without a launcher.")
+@click.option("-n", "--local", "local_ranks", type=WholeNumber(1), help="This many local ranks, without a launcher.")
 @click.option("--mpi", metavar="NAME", help="mpich, openmpi or impi, for local ranks.")
 @click.option("--timeout", callback=duration, default="10min", show_default=True, metavar="TIME", help="Of one run.")
 @click.option("--page", "page_path", type=click.Path(path_type=Path, dir_okay=False), help="Write a page, too.")
@@ -74,14 +74,14 @@ def command(
         raise CliError("two variants have the same name; give each its own")
     if checker is not None and ignored:
         raise CliError("--check looks at the output itself; leave out --ignore")
-    asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record, given_input())
+    asked = MeasureOptions(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record, given_input())
     where = where_of(click.get_current_context(), local_ranks)
     with one_line_errors(), _runner(command_line, topology, where, mpi) as runner:
         compare(runner, variants, asked, page_path, as_json=as_json)
 
 
 def compare(
-    runner: Runner, variants: Sequence[Variant], asked: Asked, page_path: Path | None, *, as_json: bool
+    runner: Runner, variants: Sequence[Variant], asked: MeasureOptions, page_path: Path | None, *, as_json: bool
 ) -> None:
     """Measure, with progress, and show the result. Raises CliError where an output differs, BenchError."""
     total = len(variants) * (asked.rounds + asked.record) + 1
@@ -122,11 +122,11 @@ def given_input() -> GivenInput:
 
 
 @contextmanager
-def _runner(words: Sequence[str], topology: Path | None, where: Where, mpi: str | None) -> Iterator[Runner]:
+def _runner(words: Sequence[str], topology: Path | None, where: PlaceOptions, mpi: str | None) -> Iterator[Runner]:
     if not where.named:
         if mpi is not None:
             raise CliError("--mpi is for --local; the command's launcher says it")
-        yield ByCommand(words, topology)
+        yield CommandRunner(words, topology)
         return
     (found, *more) = installations.chosen(mpi)
     if more:
@@ -138,7 +138,7 @@ def _runner(words: Sequence[str], topology: Path | None, where: Where, mpi: str 
     if others:
         raise CliError("--placement: name one")
     with where.place(local=local) as place:
-        yield OnPlace(place, found, words, placement, where.ranks)
+        yield PlaceRunner(place, found, words, placement, where.ranks)
 
 
 def _given(topology: Path | None) -> dict[str, str]:

@@ -22,9 +22,9 @@ from palmette.cli import installations
 from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run
-from palmette.cli.common import CliError, Whole, assignment, errors, json_option, sizes_option
+from palmette.cli.common import CliError, WholeNumber, assignment, errors, json_option, sizes_option
 from palmette.cli.duration import Seconds, duration
-from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.place import LineCommand, PlaceOptions, place_options
 from palmette.cli.place_errors import one_line_errors
 from palmette.measure.places import Place
 from palmette.units import plural
@@ -52,13 +52,15 @@ _BASIC: tuple[Callable[[_Command], _Command], ...] = (
     click.argument("collectives", default="gather,scatter,allgather"),
     sizes_option("64,1K,16K,64K,256K", "Bytes a block, powers of 1024."),
     click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]"),
-    click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives."),
+    click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="Root of the collectives."),
     click.option(
         "--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable)."
     ),
     click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time per cell."),
-    click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs per cell, at least."),
-    click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most."),
+    click.option(
+        "--min-iterations", type=WholeNumber(1), default=8, show_default=True, help="Pairs per cell, at least."
+    ),
+    click.option("--max-iterations", type=WholeNumber(1), default=1000, show_default=True, help="At most."),
     click.option("--variant", "variants", multiple=True, metavar="NAME", help=VARIANT_HELP),
     click.option("--memory", type=click.Choice(MEMORIES), default="host", help="Where buffers lie. [default: host]"),
     click.option("--budget", callback=duration, metavar="TIME", help="Fit everything in this time: 900s, 15min, 2h."),
@@ -100,7 +102,7 @@ def _none(_run: Run) -> list[Outcome]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ResultOptions:
     """What is done with a run once it is measured. `outcomes`: those of its targets; they count where `must_meet`."""
 
     store: Path
@@ -126,8 +128,8 @@ class Shown:
 @place_options()
 @json_option
 def command(
-    where: Where, mpis: str | None, store: Path, page: Path | None, resume: bool, fail_if_slower: bool, as_json: bool,
-    **given: Any,
+    where: PlaceOptions, mpis: str | None, store: Path, page: Path | None, resume: bool, fail_if_slower: bool,
+    as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Measure collectives under the MPI alone and with palmette.
 
@@ -141,11 +143,11 @@ def command(
     with one_line_errors():
         values = basic_values(mpis=mpis, line=bool(where.line), **given)
         settings = Settings(**values, placements=where.placements(), ppn=where.ppn, ranks=where.ranks)
-    show = Shown(store, page, as_json, resume=resume, fail_if_slower=fail_if_slower)
+    show = ResultOptions(store, page, as_json, resume=resume, fail_if_slower=fail_if_slower)
     measure_and_show(settings, where, show, local=local)
 
 
-def measure_and_show(settings: Settings, where: Where, show: Shown, *, local: bool) -> None:
+def measure_and_show(settings: Settings, where: PlaceOptions, show: ResultOptions, *, local: bool) -> None:
     """Measure at the place, print the tables, write what is asked for. Raises CliError: status 1 for failed jobs, and
     for slower cells and missed targets that count.
     """

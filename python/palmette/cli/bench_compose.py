@@ -11,12 +11,21 @@ import click
 from palmette import _core
 from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
+from palmette.cli.common import CliError, WholeNumber, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
-from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.place import LineCommand, PlaceOptions, place_options
 from palmette.cli.place_errors import one_line_errors
 from palmette.compose.auto import ablation
-from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
+from palmette.compose.bench import (
+    COLLECTIVES,
+    BenchCase,
+    Cell,
+    NamedFactoring,
+    Settings,
+    composition_of,
+    job_on,
+    measure,
+)
 from palmette.compose.bench_svg import svg
 from palmette.compose.bench_text import cell_json, cell_lines
 from palmette.compose.composition import Composition
@@ -42,10 +51,10 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M -- mpiexec -n 64"
 )
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options()
-@click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time for a composition.")
-@click.option("--min-iterations", type=Whole(1), default=5, show_default=True, help="Rounds, at least.")
-@click.option("--max-iterations", type=Whole(1), default=200, show_default=True, help="At most.")
+@click.option("--min-iterations", type=WholeNumber(1), default=5, show_default=True, help="Rounds, at least.")
+@click.option("--max-iterations", type=WholeNumber(1), default=200, show_default=True, help="At most.")
 @click.option(
     "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its compositions]"
 )
@@ -58,7 +67,7 @@ def command(
     tune: bool,
     budget: float,
     mpis: str | None,
-    where: Where,
+    where: PlaceOptions,
     root: int,
     seconds: float,
     min_iterations: int,
@@ -81,7 +90,9 @@ def command(
         raise CliError("--tune looks for factorings, and --factoring names them; give one of the two")
     with one_line_errors(), _one_line():
         chosen = parse_sizes(split(sizes))
-        fixed = tuple(Named(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1))
+        fixed = tuple(
+            NamedFactoring(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1)
+        )
         where = where.checked()
         where.refuse_with_line({"--mpi": mpis})
         local = where.is_local()
@@ -136,42 +147,42 @@ def _asked(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     root: int,
-    fixed: tuple[Named, ...],
+    fixed: tuple[NamedFactoring, ...],
     tune: bool,
-) -> list[Asked]:
+) -> list[BenchCase]:
     """What to measure against the MPI: the given factorings, those of --auto, or candidates for tuning."""
     job, _ = job_on(place, placement, ppn, ranks)
     if root >= job.size:
         raise CliError(f"--root {root}: the job has {job.size} ranks only")
-    asked: list[Asked] = []
+    asked: list[BenchCase] = []
     with errors.status("factoring") as status:
         for name in names:
             for size in sizes:
                 composition = composition_of(name, job.size, size, root)
                 if fixed:
-                    variants: tuple[Named, ...] = fixed
+                    variants: tuple[NamedFactoring, ...] = fixed
                 elif tune:
                     variants = candidates(composition, job, status.update)
                 else:
                     variants = _different(
-                        [Named(one.name, one.factoring) for one in ablation(composition, job, status.update)]
+                        [NamedFactoring(one.name, one.factoring) for one in ablation(composition, job, status.update)]
                     )
                 for variant in variants:  # fail before anything is started
                     _core_check(variant, composition, job)
-                asked.append(Asked(name, size, variants))
+                asked.append(BenchCase(name, size, variants))
     return asked
 
 
-def _core_check(variant: Named, composition: Composition, job: _core.Job) -> None:
+def _core_check(variant: NamedFactoring, composition: Composition, job: _core.Job) -> None:
     try:
         variant.factoring.plan(composition, job)
     except _core.Error as error:
         raise CliError(f"{composition.name}: {error}") from None
 
 
-def _different(variants: list[Named]) -> tuple[Named, ...]:
+def _different(variants: list[NamedFactoring]) -> tuple[NamedFactoring, ...]:
     """Leave out variants equal to the preceding one: steps of the ablation that changed nothing."""
-    kept: list[Named] = []
+    kept: list[NamedFactoring] = []
     for variant in variants:
         if all(variant.factoring != other.factoring for other in kept):
             kept.append(variant)

@@ -10,15 +10,15 @@ import click
 
 from palmette.bench.settings import parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
+from palmette.cli.common import CliError, WholeNumber, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import Seconds, duration
-from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.place import LineCommand, PlaceOptions, place_options
 from palmette.cli.place_errors import one_line_errors
 from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
-from palmette.patterns.measure import OnPlace, Runner, Settings, measure
-from palmette.patterns.rates import Measured
+from palmette.patterns.measure import PatternRunner, Runner, Settings, measure
+from palmette.patterns.rates import PatternResult
 from palmette.patterns.seats import Seats
 from palmette.patterns.svg import svg
 from palmette.patterns.text import csv_text, table_lines, to_json
@@ -32,8 +32,8 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --topology topology.json --
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options()
 @click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="Time a pattern.")
-@click.option("--min-iterations", type=Whole(1), default=10, show_default=True, help="Calls, at least.")
-@click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
+@click.option("--min-iterations", type=WholeNumber(1), default=10, show_default=True, help="Calls, at least.")
+@click.option("--max-iterations", type=WholeNumber(1), default=1000, show_default=True, help="At most.")
 @click.option(
     "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its patterns]"
 )
@@ -44,7 +44,7 @@ def command(
     patterns: tuple[str, ...],
     sizes: str,
     mpis: str | None,
-    where: Where,
+    where: PlaceOptions,
     seconds: float,
     min_iterations: int,
     max_iterations: int,
@@ -97,17 +97,17 @@ def _one_line() -> Iterator[None]:
         raise CliError(str(error)) from error
 
 
-def _on_place(place: Place, mpis: str | None, where: Where) -> Iterator[Runner]:
+def _on_place(place: Place, mpis: str | None, where: PlaceOptions) -> Iterator[Runner]:
     found = installations.on(place, mpis)
     for placement in where.placements():
         for mpi in found:
-            yield OnPlace(place, mpi, placement, where.ppn, where.ranks)
+            yield PatternRunner(place, mpi, placement, where.ppn, where.ranks)
 
 
 def _measured(
     runners: Iterator[Runner], forms: list[Form], sizes: tuple[int, ...], settings: Settings, picture: Path | None
-) -> list[tuple[str, Measured]]:
-    results: list[tuple[str, Measured]] = []
+) -> list[tuple[str, PatternResult]]:
+    results: list[tuple[str, PatternResult]] = []
     for runner in runners:
         with errors.status(f"{runner.name}: {len(forms) * len(sizes)} to measure"):
             measured = measure(runner, forms, sizes, settings)

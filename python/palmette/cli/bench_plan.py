@@ -11,7 +11,7 @@ from pathlib import Path
 
 from palmette import _core
 from palmette.bench.budget import Keeper, cheapest_seconds, duration_text, expected_seconds, fit
-from palmette.bench.jobs import CellName, Planned, plan_jobs, without_done
+from palmette.bench.jobs import BenchJob, CellName, plan_jobs, without_done
 from palmette.bench.limits import bounded_as
 from palmette.bench.loads import mean_loads, with_loads
 from palmette.bench.results import Run
@@ -48,7 +48,7 @@ class RunPlan:
     Without jobs the run has all cells already.
     """
 
-    jobs: list[Planned]
+    jobs: list[BenchJob]
     before: Run | None
     keeper: Keeper | None
 
@@ -98,7 +98,7 @@ def report_left_out(plan: RunPlan) -> None:
         _say(f"skipped in some jobs to stay within the budget: {words}; --resume with more measures them")
 
 
-def _count(jobs: Sequence[Planned], settings: Settings) -> int:
+def _count(jobs: Sequence[BenchJob], settings: Settings) -> int:
     """How many cells the jobs measure."""
     measuring = (job for job in jobs if job.kind != "pass_through")
     return sum(len(settings.cells if job.cells is None else job.cells) for job in measuring)
@@ -126,7 +126,7 @@ class _Bounds:
         self._jobs: dict[str, _core.Job] = {}
         self._known: dict[tuple[str, CellName], float] = {}
 
-    def __call__(self, job: Planned, cell: CellName) -> float:
+    def __call__(self, job: BenchJob, cell: CellName) -> float:
         if self._machine is None:
             return 0.0
         key = (job.placement, cell)
@@ -161,7 +161,7 @@ def _run_to_resume(settings: Settings, place: Place, store: Store) -> Run:
 
 
 def _plain(value: object) -> object:
-    """As it comes back from JSON."""
+    """Return a value as it comes back from JSON."""
     return json.loads(json.dumps(value))
 
 

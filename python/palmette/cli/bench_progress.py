@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from palmette.bench.jobs import Planned
+from palmette.bench.jobs import BenchJob
 from palmette.bench.results import Job
 from palmette.bench.runner import Watcher
 from palmette.bench.settings import Settings
@@ -16,7 +16,7 @@ from palmette.units import plural
 class BenchProgress(Bar, Watcher):
     """A bar over all cells on a terminal; elsewhere a line for each job."""
 
-    def __init__(self, console: Any, settings: Settings, jobs: Sequence[Planned] | None = None) -> None:
+    def __init__(self, console: Any, settings: Settings, jobs: Sequence[BenchJob] | None = None) -> None:
         """`jobs`: what will be done; None: everything that the settings ask for."""
         super().__init__("{task.completed}/{task.total} cells")
         self._console = console
@@ -26,7 +26,7 @@ class BenchProgress(Bar, Watcher):
         self._current = 0
         self._label = ""
 
-    def job_starts(self, job: Planned, number: int, jobs: int) -> None:
+    def job_starts(self, job: BenchJob, number: int, jobs: int) -> None:
         """Show the job's name."""
         self._before += self._current
         self._current = self._cells_of(job)
@@ -35,7 +35,7 @@ class BenchProgress(Bar, Watcher):
         total = sum(map(self._cells_of, self._jobs or [])) if known else jobs * self._settings.cells_per_job
         self.move(self._before, total, self._label)
 
-    def _cells_of(self, job: Planned) -> int:
+    def _cells_of(self, job: BenchJob) -> int:
         return self._settings.cells_per_job if job.cells is None else len(job.cells)
 
     def cells_done(self, cells: int) -> None:

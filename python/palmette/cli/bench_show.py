@@ -53,7 +53,7 @@ def show_run(
 
 
 def table_blocks(rows: Sequence[Row]) -> list[list[str]]:
-    """Return the tables of cells as lines, in the terminal's colours."""
+    """Return the tables of cells as lines, in the terminal's colors."""
     return [[title, *table.lines(colored=True)] for title, table in tables(rows)]
 
 

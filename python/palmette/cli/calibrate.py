@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 
 from palmette.calibrate.layout import Layout
-from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
+from palmette.calibrate.measure import Effort, MachineSteps, measure, plan_steps
 from palmette.calibrate.text import level_lines, memory_line, node_memory_line, notes, to_json, unsure_lines
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.calibrate_progress import CalibrateProgress
 from palmette.cli.common import CliError, emit_json, errors, json_option
 from palmette.cli.duration import duration
-from palmette.cli.measuring_job import Asked, one_line_errors
-from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
+from palmette.cli.measuring_job import JobRequest, one_line_errors
+from palmette.cli.place import LineCommand, PlaceOptions, place_options, with_bare_line
 from palmette.discover.run import discover
 from palmette.measure.jobs import JobCommand, running
 from palmette.mpi import install as mpi_install
@@ -67,7 +67,7 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 def command(
     topology: Path | None,
     output: Path | None,
-    where: Where,
+    where: PlaceOptions,
     mpi: str | None,
     target: float,
     budget: float,
@@ -85,7 +85,7 @@ def command(
     the topology; the file is replaced atomically.
     """
     where = with_bare_line(where, command_line)
-    asked = Asked(where, mpi)
+    asked = JobRequest(where, mpi)
     with one_line_errors(), asked.job() as (job, place_topology):
         source = topology or place_topology
         read, name = _read(source, local=where.local_ranks is not None)
@@ -137,7 +137,7 @@ def _output(output: Path | None, topology: Path | None, of_lab: Path | None) -> 
 
 def _calibrate(
     topology: Topology, name: str, job: JobCommand, effort: Effort, *, loads: bool
-) -> tuple[Measured, list[str]]:
+) -> tuple[MachineSteps, list[str]]:
     """Measure, and put the results into `topology`. Raises CalibrateError."""
     with running(job) as session, CalibrateProgress(errors) as progress:
         layout = Layout(topology.machine, session.job, name)

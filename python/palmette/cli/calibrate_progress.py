@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from palmette.calibrate.measure import Measured, Watcher
+from palmette.calibrate.measure import MachineSteps, Watcher
 from palmette.calibrate.steps import Step
 from palmette.calibrate.text import overrun_line, plan_line
 from palmette.cli.progress import Bar
@@ -17,15 +17,15 @@ class CalibrateProgress(Bar, Watcher):
         super().__init__("{task.completed}/{task.total} converged")
         self._console = console
 
-    def starts(self, measured: Measured) -> None:
+    def starts(self, measured: MachineSteps) -> None:
         """Report what will be measured, and the time limit."""
         self._console.print(plan_line(measured), markup=False)
 
-    def step_starts(self, measured: Measured, step: Step) -> None:
+    def step_starts(self, measured: MachineSteps, step: Step) -> None:
         """Show the step's name."""
         self.move(len(measured.sure), len(measured.steps), step.label)
 
-    def round_ends(self, measured: Measured) -> None:
+    def round_ends(self, measured: MachineSteps) -> None:
         """Report the progress, and a budget that can't be kept."""
         if (told := overrun_line(measured)) is not None:
             self._console.print(told, markup=False)

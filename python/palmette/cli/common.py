@@ -73,14 +73,14 @@ class CliError(click.ClickException):
         click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
 
 
-class Whole(click.IntRange):
+class WholeNumber(click.IntRange):
     """A whole number from `min` on that the core can count: at most 2^31 - 1 unless `max` says less."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; fails with a line of click's own."""
         number = super().convert(value, param, ctx)
-        if isinstance(number, int) and number > MOST:
-            self.fail(f"{number} is more than {MOST}.", param, ctx)
+        if isinstance(number, int) and number > MAX_COUNT:
+            self.fail(f"{number} is more than {MAX_COUNT}.", param, ctx)
         return number
 
 
@@ -100,7 +100,7 @@ class Folder(click.Path):
 _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
-class OneName(click.Option):
+class SingleNameOption(click.Option):
     """An option whose help shows the first of its names: the others are what somebody may type."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -112,7 +112,7 @@ class OneName(click.Option):
             self.opts = names
 
 
-class Sectioned(click.Command):
+class SectionedCommand(click.Command):
     """A command with so many options that some stand below headings of their own: `sections`, by parameters' names."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]] | None = None, **named: Any) -> None:
@@ -135,11 +135,18 @@ class Sectioned(click.Command):
 def sizes_option(default: str, help_text: str, metavar: str | None = None) -> Callable[[_Command], _Command]:
     """Return the option for several sizes, `--sizes 64,1K`, which `--size` is taken for, too."""
     return click.option(
-        "--sizes", "--size", "sizes", cls=OneName, default=default, show_default=True, metavar=metavar, help=help_text
+        "--sizes",
+        "--size",
+        "sizes",
+        cls=SingleNameOption,
+        default=default,
+        show_default=True,
+        metavar=metavar,
+        help=help_text,
     )
 
 
-MOST = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 """Counts of ranks, hosts and repetitions are 32 bits wide."""
 
 

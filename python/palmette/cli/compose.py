@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, OneName, Whole, emit_json, json_option, write_file
+from palmette.cli.common import CliError, SingleNameOption, WholeNumber, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     job_on,
     machine_option,
@@ -20,7 +20,7 @@ from palmette.cli.job_options import (
     ranks_option,
     root_option,
 )
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.compose.auto import Variant, ablation, predicted_s
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
@@ -65,13 +65,13 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
     metavar="N|nics",
     help="Parts over ranks of a node, or one for each NIC.",
 )
-@click.option("--pipeline", type=Whole(1, 512), default=1, show_default=True, help="Parts one after the other.")
-@click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results buffered at once.")
+@click.option("--pipeline", type=WholeNumber(1, 512), default=1, show_default=True, help="Parts one after the other.")
+@click.option("--landings", type=WholeNumber(1), default=4, show_default=True, help="Partial results buffered at once.")
 @click.option(
     "--size",
     "--sizes",
     "size",
-    cls=OneName,
+    cls=SingleNameOption,
     default="1K",
     show_default=True,
     metavar="BYTES",
@@ -80,7 +80,7 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @root_option
 @ordered_option
 @click.option("--auto", is_flag=True, help="Compare direct, hierarchical, striped, pipelined; take the best.")
-@click.option("--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only.")
+@click.option("--rank", type=WholeNumber(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
 @click.option("--list", "listed", is_flag=True, help="List MPI's collectives as compositions.")
 @click.option("--cflags", is_flag=True, help="Print what to compile C and C++ programs with.")
@@ -107,7 +107,7 @@ def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_j
         if options["rank"] is not None:
             _show_rank(asked, options["rank"], as_json)
             return
-        with Working(f"factoring for {asked.job.size:,} ranks") as working:
+        with ActivityLine(f"factoring for {asked.job.size:,} ranks") as working:
             plan = asked.factoring.plan(asked.composition, asked.job)
             working.now("verifying the plan")
             complaint = plan.verify()
@@ -124,7 +124,7 @@ def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_j
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The request, and the variants compared for it."""
 
     composition: Composition
@@ -176,7 +176,7 @@ def _ask(
     root: int,
     ordered: bool,
     **_: object,
-) -> _Asked:
+) -> _Request:
     size_bytes = _core.parse_size(size)
     path = Path(what)
     is_file = path.suffix in (".json", ".py") or "/" in what
@@ -198,7 +198,7 @@ def _ask(
     if job is None:
         job = _core.hierarchy_job(hierarchy or str(count), count)
     parts = _stripes(stripes, topology, job)
-    return _Asked(composition, job, Factoring(inner, tuple(methods_list(method)), parts, pipeline, landings))
+    return _Request(composition, job, Factoring(inner, tuple(methods_list(method)), parts, pipeline, landings))
 
 
 def _stripes(text: str, topology: str | None, job: _core.Job) -> int:
@@ -234,13 +234,13 @@ def _ranks_of(hierarchy: str) -> int | None:
     return max(groups, 1)
 
 
-def _choose(asked: _Asked) -> _Asked:
-    with Working(f"factoring for {asked.job.size:,} ranks") as working:
+def _choose(asked: _Request) -> _Request:
+    with ActivityLine(f"factoring for {asked.job.size:,} ranks") as working:
         variants = ablation(asked.composition, asked.job, working.now)
-    return _Asked(asked.composition, asked.job, variants[-1].factoring, tuple(variants))
+    return _Request(asked.composition, asked.job, variants[-1].factoring, tuple(variants))
 
 
-def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
+def _show_rank(asked: _Request, rank: int, as_json: bool) -> None:
     f = asked.factoring
     program = asked.composition.core.program(
         asked.job, rank, f.hierarchy, list(f.methods), f.stripes, f.pipeline, f.landings
@@ -256,7 +256,7 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
         click.echo(program.text(), nl=False)
 
 
-def _head(asked: _Asked) -> list[str]:
+def _head(asked: _Request) -> list[str]:
     composition, job = asked.composition, asked.job
     levels = [plural(level.count, level.name) for level in reversed(job.levels) if level.count > 1]
     on = f" on {', '.join(levels)}" if levels else ""
@@ -285,7 +285,7 @@ def _variant_lines(variants: tuple[Variant, ...]) -> list[str]:
     return lines
 
 
-def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
+def _lines(asked: _Request, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
     lines = [line for long in _head(asked) for line in wrapped(long, rest="    ")]
     if asked.variants:
         lines += _variant_lines(asked.variants)
@@ -300,7 +300,7 @@ def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str 
     return lines
 
 
-def _as_json(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> dict[str, Any]:
+def _as_json(asked: _Request, plan: _core.Plan, complaint: str | None, picture: str | None) -> dict[str, Any]:
     composition = asked.composition
     document: dict[str, Any] = {
         "composition": composition.name,

@@ -11,12 +11,12 @@ from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.progress import Bar
 from palmette.present.words import wrapped
-from palmette.record.formats.convert import FORMATS, Converted, convert
+from palmette.record.formats.convert import FORMATS, Conversion, convert
 from palmette.record.reading import RecordError, read_job
 
 EXAMPLE = "palmette convert calls --to perfetto -o calls.pftrace"
 NAMES = tuple(FORMATS)
-MANY = 3_000_000
+SLOW_CALLS = 3_000_000
 """Calls: from here on converting takes a minute or more."""
 
 
@@ -63,13 +63,13 @@ def command(
 
 
 class _Progress(ExitStack):
-    """Shows how far a conversion has come where that takes long, and says what makes it shorter."""
+    """Shows the progress of a long conversion, and says what makes it shorter."""
 
     _bar: Bar | None = None
 
     def told(self, done: int, total: int) -> None:
-        """Show that so many of the calls were read."""
-        if total < MANY:
+        """Show how many of the calls were read."""
+        if total < SLOW_CALLS:
             return
         if self._bar is None:
             advice = "--from, --until and --ranks take some of them"
@@ -91,7 +91,7 @@ def _ranks(text: str) -> list[int]:
     return sorted(found)
 
 
-def _lines(output: Path, done: Converted) -> list[str]:
+def _lines(output: Path, done: Conversion) -> list[str]:
     counts = done.counts
     parts = [f"{counts.calls:,} calls"]
     parts += [f"{counts.requests:,} requests"] if counts.requests else []
@@ -103,7 +103,7 @@ def _lines(output: Path, done: Converted) -> list[str]:
     return lines
 
 
-def _document(name: str, output: Path, done: Converted) -> dict[str, object]:
+def _document(name: str, output: Path, done: Conversion) -> dict[str, object]:
     counts = done.counts
     return {
         "format": name, "output": str(output), "ranks": done.ranks, "calls": counts.calls,

@@ -12,13 +12,13 @@ import click
 
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.level_names import note_levels
-from palmette.cli.measuring_job import Asked, one_line_errors
-from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
+from palmette.cli.measuring_job import JobRequest, one_line_errors
+from palmette.cli.place import LineCommand, PlaceOptions, place_options, with_bare_line
 from palmette.discover.report import insides_missing, level_table, summary
 from palmette.discover.run import KINDS, discover
 from palmette.measure.jobs import running
 from palmette.settings_files import value_in_force
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Topology
 from palmette.units import plural
 
@@ -93,7 +93,7 @@ def command(
     output: str | None,
     refresh: str | None,
     name: str | None,
-    where: Where,
+    where: PlaceOptions,
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
@@ -115,7 +115,7 @@ def command(
     where = with_bare_line(where, command_line)
     if where.named and (MEASUREMENT, None) not in kinds:
         raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {where.named[0]}, or say so")
-    asked = Asked(where)
+    asked = JobRequest(where)
     try:
         ready = {MEASUREMENT: _measure(asked)} if (MEASUREMENT, None) in kinds else {}
         topology = discover(kinds, name, ready)
@@ -169,7 +169,7 @@ def _refresh(given: str, output: str | None, as_json: bool) -> None:
             click.echo(f"{path}: {remark}", err=True)
 
 
-def _measure(asked: Asked) -> Found:
+def _measure(asked: JobRequest) -> SourceResult:
     """Run the job and group its hosts. Raises CliError, DiscoverError."""
     from palmette.discover.measurement import discover_measurement  # SciPy takes longer to load than a file to read
 

@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.common import CliError, WholeNumber, emit_json, json_option
 from palmette.cli.job_options import job_on, make_machine, ppn_option
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.explain.costs import Cost, bound_of, costs
-from palmette.explain.decision import Asked, Decision, decide, switched_off
+from palmette.explain.decision import CollectiveCall, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, force_lines, gain_lines, measured_lines, report_lines
@@ -57,9 +57,9 @@ def _one_line_errors() -> Iterator[None]:
     help="block, cyclic, random:SEED, hosts=... or a file.",
 )
 @ppn_option
-@click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all places]")
+@click.option("--ranks", type=WholeNumber(2), help="Ranks of the job. [default: all places]")
 @click.option("--mpi", type=click.Choice(tuple(mpi_install.NAMES)), help="[default: the first that is installed]")
-@click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
+@click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="The root rank.")
 @click.option("--table", metavar="FILE", help="Decision table. [default: PALMETTE_TABLE, or the built-in one]")
 @click.option("--ordered", is_flag=True, help="The operation isn't commutative.")
 @click.option("--oversubscribed", is_flag=True, help="Ranks outnumber the cores of a node.")
@@ -123,7 +123,7 @@ def command(
         )
         name = path or BUILT_IN
         on = _is_on("enable", settings)
-        with Working("looking through the table") as working:
+        with ActivityLine("looking through the table") as working:
             decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
             working.now(f"predicting the alternatives for {asked.job.size:,} ranks; --no-model leaves that out")
             known = [] if no_model else costs(asked, decision.algorithm)
@@ -164,7 +164,7 @@ def _asked(
     root: int,
     ordered: bool,
     oversubscribed: bool,
-) -> Asked:
+) -> CollectiveCall:
     if collective is None:
         raise CliError("no collective given, such as allreduce 64K; or --report FILE for the report of a run")
     name = collective.lower().removeprefix("mpi_")
@@ -182,7 +182,7 @@ def _asked(
     given = -1 if sizes_unknown(function) else parsed
     found = mpi_install.find_all() if mpi is None else []
     name_of_mpi = mpi or (found[0].name if found else "")
-    return Asked(function, given, root, job, name_of_mpi, oversubscribed, blocking, ordered)
+    return CollectiveCall(function, given, root, job, name_of_mpi, oversubscribed, blocking, ordered)
 
 
 def _text(key: str, settings: Sequence[Value]) -> str:
@@ -223,7 +223,7 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
 
 def _explain_report(path: Path, rules: _core.Table, name: str, model: bool, as_json: bool) -> None:
     report = read_report(path)
-    with Working("predicting each call of the report"):
+    with ActivityLine("predicting each call of the report"):
         rows, notes = explain(report, rules, name, model)
     if as_json:
         gain = report.get("gain")  # reports of earlier versions have none

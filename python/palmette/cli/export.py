@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, Folder, Whole, emit_json, json_option
+from palmette.cli.common import CliError, Folder, WholeNumber, emit_json, json_option
 from palmette.cli.job_options import job_on, make_machine, ppn_option
 from palmette.export.make import FORMS, make_exports
 from palmette.export.match import Export
@@ -35,7 +35,7 @@ EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --pla
 @click.option("--placement", metavar="FORM", help="block, cyclic, random:SEED, or a file with one host a line.")
 @click.option("--hosts", metavar="A,B,...", help="The host of rank 0, 1, ... instead of a placement.")
 @ppn_option
-@click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places, or the hosts named.")
+@click.option("--ranks", type=WholeNumber(1), help="Number of ranks; default: all places, or the hosts named.")
 @click.option("--table", metavar="FILE", help="A decision table. [default: PALMETTE_TABLE, else the built-in one]")
 @click.option("--commutative", is_flag=True, help="The program's own operations all commute: take more of Open MPI's.")
 @click.option("-o", "--output", type=Folder(), metavar="DIR", help="Write there.")

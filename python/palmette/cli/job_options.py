@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, Whole
+from palmette.cli.common import CliError, WholeNumber
 from palmette.cli.level_names import levels_of, note_levels
-from palmette.plan.choice import Chosen
+from palmette.plan.choice import AlgorithmChoice
 from palmette.present.words import wrapped
 from palmette.topology.file import another_kind
 from palmette.units import plural
@@ -27,11 +27,11 @@ machine_option = click.option(
     "--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core."
 )
 topology_option = click.option("--topology", metavar="FILE", help="A topology.json instead.")
-ranks_option = click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places.")
+ranks_option = click.option("--ranks", type=WholeNumber(1), help="Number of ranks; default: all places.")
 ppn_option = click.option(
-    "--ppn", type=Whole(1), metavar="N", help="Places a host, where the topology has hosts only. [default: 1]"
+    "--ppn", type=WholeNumber(1), metavar="N", help="Places a host, where the topology has hosts only. [default: 1]"
 )
-root_option = click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
+root_option = click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="The root rank.")
 ordered_option = click.option(
     "--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks."
 )
@@ -174,7 +174,7 @@ def make_job(
     return job_on(made, placement, ranks)
 
 
-def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:
+def head_lines(collective: str, chosen: AlgorithmChoice, *facts: str) -> list[str]:
     """Return what is planned, why with that algorithm where it wasn't named, and `facts`, in 80 columns."""
     reason = [] if chosen.reason.startswith("named") else [chosen.reason]
     lines = [f"{collective}, algorithm {chosen.algorithm}", *reason, *facts]

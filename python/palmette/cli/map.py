@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, OneName, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, SingleNameOption, emit_json, errors, json_option, write_file
 from palmette.cli.job_options import (
     PLACEMENT_FORMS,
     machine_option,
@@ -22,16 +22,16 @@ from palmette.cli.job_options import (
     ranks_option,
     topology_option,
 )
-from palmette.cli.measuring_job import Asked, one_line_errors
-from palmette.cli.place import LineCommand, Where, place_options
-from palmette.cli.progress import Working
+from palmette.cli.measuring_job import JobRequest, one_line_errors
+from palmette.cli.place import LineCommand, PlaceOptions, place_options
+from palmette.cli.progress import ActivityLine
 from palmette.files import is_file
 from palmette.map.errors import MapError
 from palmette.present.words import wrapped
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
-    from palmette.map.traffic_file import Recorded
+    from palmette.map.traffic_file import RecordedTraffic
 
 EXAMPLE = 'palmette map --pattern stencil:8x2 --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement random:1'
 MEASURED_FILE = "distances.txt"
@@ -71,7 +71,7 @@ MOST_RANKS = 200_000
     "--size",
     "--sizes",
     "size",
-    cls=OneName,
+    cls=SingleNameOption,
     default="1K",
     show_default=True,
     metavar="BYTES",
@@ -104,7 +104,7 @@ def command(
     written: tuple[str, ...],
     picture: str | None,
     listed: bool,
-    where: Where,
+    where: PlaceOptions,
     as_json: bool,
 ) -> None:
     """Map ranks to slots for a communication pattern.
@@ -159,7 +159,7 @@ def _check_choice(
         raise CliError(f"give exactly one of --topology, --machine and --distances, for instance: {EXAMPLE}")
 
 
-def _check_measuring(measured: bool, where: Where, machine: str | None, topology: str | None) -> None:
+def _check_measuring(measured: bool, where: PlaceOptions, machine: str | None, topology: str | None) -> None:
     if measured and (machine is not None or topology is not None):
         raise CliError(
             f"--measure and {'--machine' if machine is not None else '--topology'} both say how far ranks are"
@@ -168,9 +168,9 @@ def _check_measuring(measured: bool, where: Where, machine: str | None, topology
         raise CliError(f"only --measure runs a job; leave out {where.named[0] if where.line else '--abi'}, or say so")
 
 
-def _measure(path: str, size: str, where: Where, as_json: bool) -> None:
+def _measure(path: str, size: str, where: PlaceOptions, as_json: bool) -> None:
     """Measure distances between the ranks of a job, and write them. Raises CliError, MapError."""
-    from palmette.map.measured import Measured, check_replaces, measure
+    from palmette.map.measured import LatencyMatrix, check_replaces, measure
     from palmette.measure.jobs import running
 
     check_replaces(path)
@@ -183,10 +183,12 @@ def _measure(path: str, size: str, where: Where, as_json: bool) -> None:
             click.echo(f"palmette map: {done} of {rounds} rounds of pairs measured", err=True)
 
     size_bytes = _core.parse_size(size)
-    with one_line_errors(), Asked(where).job() as (job, _):
+    with one_line_errors(), JobRequest(where).job() as (job, _):
         click.echo(f"palmette map: {job.description}", err=True)
         with running(job) as session:
-            found: Measured = measure(session, session.job, size_bytes, f"{job.description}, {session.job.mpi}", report)
+            found: LatencyMatrix = measure(
+                session, session.job, size_bytes, f"{job.description}, {session.job.mpi}", report
+            )
     write_file(Path(path), found.text(), "--distances")
     largest, a, b = found.worst
     if as_json:
@@ -212,7 +214,7 @@ def _check_method(method: str) -> None:
 
 @dataclass(frozen=True)
 class _Seats:
-    """What is mapped, and on what."""
+    """The ranks that are mapped, and the machine."""
 
     job: _core.Job
     pattern: Pattern
@@ -228,7 +230,7 @@ def _pattern(form: str, ranks: int, size: str) -> Pattern:
     return parse_pattern(form, ranks, _core.parse_size(size))
 
 
-def _traffic(matrix_file: str, ranks: int | None) -> Recorded:
+def _traffic(matrix_file: str, ranks: int | None) -> RecordedTraffic:
     """Read the file. Raises CliError where it holds another number of ranks than `ranks`."""
     found = _read_traffic(matrix_file)
     _check_ranks(found.pattern.ranks)
@@ -237,7 +239,7 @@ def _traffic(matrix_file: str, ranks: int | None) -> Recorded:
     return found
 
 
-def _read_traffic(path: str) -> Recorded:
+def _read_traffic(path: str) -> RecordedTraffic:
     if Path(path).is_dir():
         from palmette.record.reading import RecordError
         from palmette.record.sent import traffic_of
@@ -305,7 +307,7 @@ def _by_distance(
         pattern = _traffic(matrix_file, len(distances)).pattern
     else:
         pattern = _pattern(str(form), len(distances), size)
-    with Working(f"looking for an order of {len(distances):,} ranks, method {method}"):
+    with ActivityLine(f"looking for an order of {len(distances):,} ranks, method {method}"):
         mapped = map_by_distance(distances, pattern, method)
     compared = compare(distances, pattern, mapped)
     usages = _write_by_hosts(file, mapped.order, files)
@@ -369,7 +371,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     from palmette.map.writers import WRITERS
 
     job, pattern, placement = seats.job, seats.pattern, seats.placed
-    with Working(f"counting traffic of {job.size:,} ranks") as working:
+    with ActivityLine(f"counting traffic of {job.size:,} ranks") as working:
         before = count_traffic(job, pattern, range(job.size))
         working.now(f"looking for an order of {job.size:,} ranks, method {method}")
         mapped = map_on_job(job, pattern, method)

@@ -11,7 +11,7 @@ import click
 
 from palmette.cli import installations
 from palmette.cli.common import CliError
-from palmette.cli.place import EXAMPLE_LINE, Where
+from palmette.cli.place import EXAMPLE_LINE, PlaceOptions
 from palmette.measure.errors import BenchError, CalibrateError, PlaceError
 from palmette.measure.jobs import JobCommand, by_launcher, on_place
 from palmette.mpi import install as mpi_install
@@ -33,10 +33,10 @@ def one_line_errors() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobRequest:
     """The job as the command line defines it."""
 
-    where: Where
+    where: PlaceOptions
     mpi: str | None = None
 
     @contextmanager

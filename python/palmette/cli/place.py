@@ -1,7 +1,7 @@
 """Where a measuring command runs: local ranks, or behind `--` the line that starts the user's jobs.
 
 One form for all of them: the options of `place_options`, and the class `LineCommand` for the words behind `--`. A
-program that is built on these commands may bring a place of its own: an `Elsewhere` in the context's `meta[ELSEWHERE]`.
+program that is built on these commands may bring a place of its own: a `HostPlace` in the context's `meta[ELSEWHERE]`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import click
 
 from palmette.bench.settings import split_placements
-from palmette.cli.common import CliError, Sectioned, Whole, errors
+from palmette.cli.common import CliError, SectionedCommand, WholeNumber, errors
 from palmette.measure.lines import AS_LAUNCHED, LinePlace
 from palmette.measure.places import LocalPlace, Place
 from palmette.mpi.abi import ABIS
@@ -30,7 +30,7 @@ ELSEWHERE = "palmette.elsewhere"
 _LINE = "palmette.line"
 
 
-class Elsewhere(Protocol):
+class HostPlace(Protocol):
     """A place with hosts to place ranks on, and what its options say of them."""
 
     option: str
@@ -48,7 +48,7 @@ class Elsewhere(Protocol):
         ...
 
 
-class LineCommand(Sectioned):
+class LineCommand(SectionedCommand):
     """A command whose words behind `--` are the line that starts the user's jobs, without a program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -74,14 +74,14 @@ def line_of(context: click.Context) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Where:
+class PlaceOptions:
     """What the command line says of the place. `topology` and `abi` belong to `line`."""
 
     local_ranks: int | None = None
     line: tuple[str, ...] = ()
     topology: Path | None = None
     abi: str | None = None
-    elsewhere: Elsewhere | None = None
+    elsewhere: HostPlace | None = None
 
     @property
     def named(self) -> list[str]:
@@ -105,7 +105,7 @@ class Where:
         """Ranks of the job, where that is chosen."""
         return self.elsewhere.ranks if self.elsewhere else None
 
-    def checked(self) -> Where:
+    def checked(self) -> PlaceOptions:
         """Return this. Raises CliError when more than one place is named, or an option of a line has none."""
         named = self.named
         if len(named) > 1:
@@ -155,9 +155,9 @@ class Where:
 
 def where_of(
     context: click.Context, local_ranks: int | None = None, topology: Path | None = None, abi: str | None = None
-) -> Where:
+) -> PlaceOptions:
     """Return the place that a command's options and its line name."""
-    return Where(local_ranks, line_of(context), topology, abi, context.meta.get(ELSEWHERE))
+    return PlaceOptions(local_ranks, line_of(context), topology, abi, context.meta.get(ELSEWHERE))
 
 
 def place_options(
@@ -179,7 +179,9 @@ def place_options(
         options = []
         if local is not None:
             what = "This many local ranks."
-            options.append(click.option("-n", "--local", "local_ranks", type=Whole(local), metavar="RANKS", help=what))
+            options.append(
+                click.option("-n", "--local", "local_ranks", type=WholeNumber(local), metavar="RANKS", help=what)
+            )
         if topology:
             path = click.Path(path_type=Path, dir_okay=False)
             what = "topology.json of a launcher's hosts."
@@ -193,7 +195,7 @@ def place_options(
     return add
 
 
-def with_bare_line(where: Where, words: tuple[str, ...]) -> Where:
+def with_bare_line(where: PlaceOptions, words: tuple[str, ...]) -> PlaceOptions:
     """Return `where` with the line as earlier versions took it, without `--`. Raises CliError where both are given."""
     if words and where.line:
         raise CliError(f"{words[0]}: what stands before -- has no meaning here; give the launcher's line behind it")

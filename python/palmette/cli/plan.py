@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, OneName, Sectioned, Whole, emit_json, json_option, write_file
+from palmette.cli.common import (
+    CliError,
+    SectionedCommand,
+    SingleNameOption,
+    WholeNumber,
+    emit_json,
+    json_option,
+    write_file,
+)
 from palmette.cli.job_options import (
     JobOptions,
     head_lines,
@@ -17,8 +25,8 @@ from palmette.cli.job_options import (
     planned_as,
     shared_option,
 )
-from palmette.cli.progress import Working
-from palmette.plan.choice import Chosen, NothingChosenError, choose
+from palmette.cli.progress import ActivityLine
+from palmette.plan.choice import AlgorithmChoice, NothingChosenError, choose
 from palmette.plan.contents import size_phrase
 from palmette.plan.counts import count_json, count_lines
 from palmette.plan.listing import list_json, list_lines
@@ -66,7 +74,7 @@ SECTIONS = {
 
 
 @click.command(
-    "plan", cls=Sectioned, sections=SECTIONS, help=_HELP, epilog=f"Example: {EXAMPLE} --svg plan.svg",
+    "plan", cls=SectionedCommand, sections=SECTIONS, help=_HELP, epilog=f"Example: {EXAMPLE} --svg plan.svg",
     context_settings={"max_content_width": 80},
 )  # fmt: skip
 @click.argument("collective", metavar="[COLLECTIVE]", required=False)
@@ -76,7 +84,7 @@ SECTIONS = {
     help="Default: what the decision table chooses. Repeatable with --predict.",
 )  # fmt: skip
 @click.option(
-    "--size", "--sizes", "sizes", cls=OneName, metavar="BYTES",
+    "--size", "--sizes", "sizes", cls=SingleNameOption, metavar="BYTES",
     help="Bytes that one rank contributes or gets, or sends to each other; else of the vector. "
     "Several with --predict and --bound: 1K,64K.  [default: 1K]",
 )  # fmt: skip
@@ -87,7 +95,7 @@ SECTIONS = {
 @click.option("--bound", is_flag=True, help="Show the lower bound of the time.")
 @click.option("--flow", is_flag=True, help="Simulate the plan on the machine's links.")
 @click.option(
-    "--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only; aggregators follow the ranks."
+    "--rank", type=WholeNumber(0), metavar="RANK", help="Show the steps of one rank only; aggregators follow the ranks."
 )
 @click.option("--verify", is_flag=True, help="Prove the plan right; status 1 when it is wrong.")
 @click.option("--count", "counted", is_flag=True, help="Messages and bytes per level and on the busiest link.")
@@ -101,7 +109,7 @@ SECTIONS = {
     help="The edge of each group of LEVEL is K ports, each rank bound to one of them.",
 )  # fmt: skip
 @click.option(
-    "--at-once", type=Whole(1), metavar="K",
+    "--at-once", type=WholeNumber(1), metavar="K",
     help="Messages that a rank has in flight at once; default: derived from overheads.",
 )  # fmt: skip
 @click.option("--edges", "edges_of", metavar="LEVEL", help="Show every edge of LEVEL.")
@@ -111,7 +119,7 @@ SECTIONS = {
     "outermost level, in messages of SIZE, each process at RATE or as fast as links allow.",
 )  # fmt: skip
 @click.option(
-    "--seed", type=Whole(0), default=1, show_default=True, help="Of the choice and order of background traffic."
+    "--seed", type=WholeNumber(0), default=1, show_default=True, help="Of the choice and order of background traffic."
 )
 @click.option("--exact", is_flag=True, help="Follow every change of rates in large plans too, however small.")
 @click.option("--over-time", is_flag=True, help="With --json: the bytes that each link carried in each interval, too.")
@@ -204,12 +212,12 @@ def _show(
         job = where.job(EXAMPLE)
         block_bytes = _core.parse_size(size)
         chosen = choose(job, collective, algorithm, where.root, block_bytes, ordered=ordered, shared_memory=shared)
-        asked = _Asked(collective, job, where, chosen, block_bytes, ordered, shared)
+        asked = _Request(collective, job, where, chosen, block_bytes, ordered, shared)
         if rank is not None:
             _show_rank(asked, rank, as_json)
             return
         _check_size(asked)
-        with Working(f"planning {collective} for {plural(job.size, 'rank')}") as working:
+        with ActivityLine(f"planning {collective} for {plural(job.size, 'rank')}") as working:
             plan = _core.Plan(job, collective, chosen.algorithm, where.root, block_bytes, **asked.details)
             working.now("verifying the plan")
             complaint = plan.verify() if verify else None
@@ -231,13 +239,13 @@ def _show(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The request: which collective on which job, with which algorithm."""
 
     collective: str
     job: _core.Job
     where: JobOptions
-    chosen: Chosen
+    chosen: AlgorithmChoice
     block_bytes: int
     ordered: bool
     shared: bool
@@ -248,7 +256,7 @@ class _Asked:
         return details_of(self.collective, ordered=self.ordered, shared_memory=self.shared)
 
 
-def _check_size(asked: _Asked) -> None:
+def _check_size(asked: _Request) -> None:
     """Refuse plans that wouldn't fit in memory; one rank's program is never a problem."""
     about = about_steps(
         asked.job, asked.collective, asked.chosen.algorithm, asked.where.root, asked.block_bytes, asked.details
@@ -260,7 +268,7 @@ def _check_size(asked: _Asked) -> None:
         )
 
 
-def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
+def _show_rank(asked: _Request, rank: int, as_json: bool) -> None:
     program = _core.make_program(
         asked.job, rank, asked.collective, asked.chosen.algorithm, asked.where.root, asked.block_bytes, **asked.details
     )
@@ -278,7 +286,7 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
     click.echo(program.text(), nl=False)
 
 
-def _head(asked: _Asked) -> list[str]:
+def _head(asked: _Request) -> list[str]:
     size = size_phrase(asked.collective, asked.block_bytes)
     kept = ", order of ranks kept" if asked.ordered and _core.is_reduction(asked.collective) else ""
     described = asked.where.phrase(asked.job, asked.collective)
@@ -286,7 +294,7 @@ def _head(asked: _Asked) -> list[str]:
 
 
 def _lines(
-    asked: _Asked,
+    asked: _Request,
     plan: _core.Plan,
     verify: bool,
     complaint: str | None,
@@ -308,7 +316,7 @@ def _lines(
 
 
 def _as_json(
-    asked: _Asked, plan: _core.Plan, verify: bool, complaint: str | None, counted: bool, picture: str | None
+    asked: _Request, plan: _core.Plan, verify: bool, complaint: str | None, counted: bool, picture: str | None
 ) -> dict[str, Any]:
     document = plan.to_json()
     document |= asked.details

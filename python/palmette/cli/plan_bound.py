@@ -11,7 +11,7 @@ from palmette.bench.settings import split
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.job_options import JobOptions
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.plan.contents import size_phrase
 from palmette.present.words import wrapped
 
@@ -27,7 +27,7 @@ def show(
         given = [0] if collective == "barrier" else [_core.parse_size(size) for size in split(sizes) or ("",)]
         block_bytes = given[0]
         ports = _ports(ports_given, job)
-        with Working(f"looking for the limit of {job.size:,} ranks"):
+        with ActivityLine(f"looking for the limit of {job.size:,} ranks"):
             terms_of = {
                 bytes_: _core.bound_terms(
                     job, collective, bytes_, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared

@@ -11,9 +11,9 @@ from palmette import _core
 from palmette.cli.common import CliError, emit_json, write_file
 from palmette.cli.job_options import JobOptions, head_lines
 from palmette.cli.progress import Bar
-from palmette.flow.summary import Played, both_json, lines
+from palmette.flow.summary import FlowRun, both_json, lines
 from palmette.flow.svg import svg
-from palmette.plan.choice import Chosen, NothingChosenError, choose
+from palmette.plan.choice import AlgorithmChoice, NothingChosenError, choose
 from palmette.plan.contents import size_phrase
 from palmette.plan.request import about_steps, details_of
 from palmette.present.words import wrapped
@@ -75,7 +75,7 @@ def show(
 
 
 def _plan(
-    job: _core.Job, collective: str, chosen: Chosen, root: int, block_bytes: int, ordered: bool, shared: bool
+    job: _core.Job, collective: str, chosen: AlgorithmChoice, root: int, block_bytes: int, ordered: bool, shared: bool
 ) -> _core.Plan:
     details = details_of(collective, ordered=ordered, shared_memory=shared)
     about = about_steps(job, collective, chosen.algorithm, root, block_bytes, details)
@@ -87,10 +87,10 @@ def _plan(
     return _core.Plan(job, collective, chosen.algorithm, root, block_bytes, **details)
 
 
-def _play(label: str, plan: _core.Plan, bound: _core.Bound, traffic: str | None, seed: int, exact: bool) -> Played:
+def _play(label: str, plan: _core.Plan, bound: _core.Bound, traffic: str | None, seed: int, exact: bool) -> FlowRun:
     with _progress(label) as progress:
         result = _core.flow(plan, traffic=traffic or "", seed=seed, tolerance=0.0 if exact else -1.0, progress=progress)
-    return Played(label, plan, result, bound)
+    return FlowRun(label, plan, result, bound)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 LONGEST_WORD = 400
 """Words of what was read from outside are cut there."""
 LONGEST_LINE = 1500
-"""Of a longer one the middle is left out: what to do stands at the end."""
+"""Characters of a line: the middle of a longer one is left out, since what to do stands at the end."""
 
 
 def printable(text: str) -> str:

@@ -55,7 +55,7 @@ class Bar:
             self._bars.update(self._task, completed=completed, total=total, description=name)
 
 
-class Working:
+class ActivityLine:
     """A line on a terminal, after two seconds: what is being done, and for how long. Nothing without a terminal.
 
     A process of its own writes it, for the core holds Python's lock while it plans, counts and verifies: a thread
@@ -69,7 +69,7 @@ class Working:
         self._pipe: int | None = None
         self._child = 0
 
-    def __enter__(self) -> Working:
+    def __enter__(self) -> ActivityLine:
         if sys.stderr.isatty():
             sys.stdout.flush()
             sys.stderr.flush()

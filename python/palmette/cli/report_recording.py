@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 
 from palmette.cli.common import CliError, emit_json, write_file
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.cli.report_terminal import change_lines, compared_lines, lines
 
 
@@ -28,7 +28,7 @@ def report(
 
     detail = Detail() if output else TERMINAL if form == "all" else SUMS_ALONE
     try:
-        with Working("reading the recording") as working:
+        with ActivityLine("reading the recording") as working:
             trace = Trace(folder, topology=topology, hosts=hosts, detail=detail, progress=working.now)
             found = trace.document
             page = trace.page() if output else None
@@ -54,7 +54,7 @@ def compare(folder: Path, later: Path, output: Path | None, *, as_json: bool) ->
 
     details = (SUMS_ALONE, Detail() if output else SUMS_ALONE)
     try:
-        with Working("reading the recordings") as working:
+        with ActivityLine("reading the recordings") as working:
             both = [
                 Trace(one, detail=detail, progress=working.now)
                 for one, detail in zip((folder, later), details, strict=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palmette.analysis import Causes, Links, Trace
-    from palmette.record.changes import Change, Taken
+    from palmette.record.changes import Change, RunCost
     from palmette.record.machine import Seats
 
 WIDTH = 80
@@ -23,9 +23,9 @@ MOST_CHANGES = 20
 MOST_PAIRS = 5
 MOST_REGIONS = 12
 MOST_ROWS = 16
-"""Of a timeline: of more ranks, some are shown."""
+"""Rows of a timeline: some ranks are shown of a job with more."""
 LEAST_CHANGE = 0.005
-"""Of all ranks' time: between two runs, less is told as none."""
+"""Share of all ranks' time below which a change between two runs isn't told."""
 COLUMNS = 64
 SHADES = " .:-=+*"
 """Share of time in MPI, from none to all."""
@@ -137,7 +137,7 @@ def change_lines(found: Sequence[Change], whole_s: float) -> list[str]:
     """Return what changed between two runs, of which the longer one took so long, in 80 columns."""
     from palmette import _core
 
-    def time_of(taken: Taken | None) -> str:
+    def time_of(taken: RunCost | None) -> str:
         return "-" if taken is None else _core.format_duration(taken.seconds)
 
     rows = [one for one in found if abs(one.more_s) >= LEAST_CHANGE * whole_s]

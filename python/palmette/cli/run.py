@@ -93,7 +93,7 @@ def _run(command_line: tuple[str, ...], **values: Any) -> None:
 
 
 def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
-    from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, Variant
+    from palmette.app.measure import ALONE, PALMETTE, CommandRunner, MeasureOptions, Variant
     from palmette.cli.bench_app import compare, given_input
     from palmette.cli.place_errors import one_line_errors
 
@@ -111,8 +111,8 @@ def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
     topology = settings.get("PALMETTE_TOPOLOGY")
     with one_line_errors():
         variants = [Variant(ALONE, None), Variant(PALMETTE, settings)]
-        runner = ByCommand(command_line, Path(topology) if topology else None)
-        compare(runner, variants, Asked(given=given_input()), None, as_json=values["as_json"])
+        runner = CommandRunner(command_line, Path(topology) if topology else None)
+        compare(runner, variants, MeasureOptions(given=given_input()), None, as_json=values["as_json"])
 
 
 command = _RunCommand(

@@ -14,7 +14,7 @@ from palmette.cli.printable import printable
 from palmette.cli.run_mistakes import mistake_in
 from palmette.cli.run_options import BY_WORD, read_options
 from palmette.mpi.program import SHELL
-from palmette.run import Choices, Prepared, RunError, prepare, starts_job, variables
+from palmette.run import Choices, LaunchPlan, RunError, prepare, starts_job, variables
 from palmette.run.folders import is_rank
 from palmette.settings_files import read_files, with_files
 
@@ -43,7 +43,7 @@ def start(words: Sequence[str]) -> int | None:
 PATHS = ("topology", "table", "profile", "trace")
 
 
-def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
+def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> LaunchPlan:
     """Return what to execute, for the parameters of `read_options`. Raises RunError."""
     files = read_files()
     warnings: list[str] = []
@@ -64,7 +64,7 @@ def choices_of(values: Mapping[str, Any]) -> Choices:
     )  # fmt: skip
 
 
-def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:
+def execute(prepared: LaunchPlan, *, verbose: int, only_print: bool) -> None:
     """Become the command, or print it. Raises RunError where it can't be executed."""
     for warning in prepared.warnings:
         print(f"palmette run: warning: {printable(warning)}", file=sys.stderr)

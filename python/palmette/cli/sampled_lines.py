@@ -12,7 +12,7 @@ MOST_NODES = 24
 MOST_DEPTH = 20
 MOST_RANKS = 5
 MOST_TAKEN = 0.8
-"""Of the rate asked for: with less, the kernel's ticks are what sets it."""
+"""Share of the requested sampling rate below which the kernel's ticks are taken to limit it."""
 
 
 def heaviest(found: dict[str, Any], most: int = MOST_LINES) -> list[str]:

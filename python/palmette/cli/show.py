@@ -8,7 +8,7 @@ from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.discover.report import level_table
 from palmette.show.fold import Folder
 from palmette.show.svg import svg
-from palmette.show.text import MOST_DIFFERENT, tree_text
+from palmette.show.text import MAX_CHILDREN, tree_text
 from palmette.topology.file import TopologyError, load
 
 
@@ -35,7 +35,7 @@ def command(file: str, picture: str | None, everything: bool, as_json: bool) -> 
                 "name": topology.name,
                 "hosts": folder.hosts(topology.machine.tree),
                 "levels": level_table(topology),
-                "tree": folder.fold(by_level_above=None if everything else MOST_DIFFERENT).to_json(),
+                "tree": folder.fold(by_level_above=None if everything else MAX_CHILDREN).to_json(),
                 "svg": picture,
             }
         )

@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-HEAVY = (
+HEAVY_MODULES = (
     "numpy",
     "scipy",
     "rich",
@@ -74,5 +74,5 @@ class _Finder:
 
 
 def install(*more: str) -> None:
-    """Stand in for HEAVY and `more` in this process, which must only read declarations from now on."""
-    sys.meta_path.insert(0, _Finder((*HEAVY, *more)))
+    """Stand in for HEAVY_MODULES and `more` in this process, which must only read declarations from now on."""
+    sys.meta_path.insert(0, _Finder((*HEAVY_MODULES, *more)))

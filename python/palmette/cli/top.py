@@ -15,9 +15,9 @@ from palmette.present.table import Column, Table
 from palmette.present.words import wrapped
 
 if TYPE_CHECKING:
-    from palmette.record.last_seen import Seen
+    from palmette.record.last_seen import LastSample
     from palmette.record.sums import Sums
-    from palmette.record.waiting import Collective, Open, State
+    from palmette.record.waiting import Collective, PendingCall, State
 
 MOST_ROWS = 20
 MOST_NAMES = 8
@@ -88,7 +88,7 @@ def _sampled(state: State) -> dict[str, Any] | None:
     return document(state.job, contexts) if contexts else None
 
 
-def _seen(state: State) -> list[Seen]:
+def _seen(state: State) -> list[LastSample]:
     from palmette.record.last_seen import last_seen
 
     return last_seen(state.job)
@@ -104,7 +104,7 @@ def _read(folder: Path, with_tables: bool) -> State:
         raise CliError(str(error)) from None
 
 
-def _lines(state: State, seen: list[Seen], all_rows: bool) -> list[str]:
+def _lines(state: State, seen: list[LastSample], all_rows: bool) -> list[str]:
     job = state.job
     hosts = len({process.host for process in job.processes})
     counts: dict[str, int] = {}
@@ -134,10 +134,10 @@ def _lines(state: State, seen: list[Seen], all_rows: bool) -> list[str]:
     return lines
 
 
-def _seen_lines(seen: list[Seen]) -> list[str]:
+def _seen_lines(seen: list[LastSample]) -> list[str]:
     if not seen:
         return []
-    columns: list[Column[Seen]] = [
+    columns: list[Column[LastSample]] = [
         Column("", "process.name", left=True),
         Column("last seen in", "", lambda one: f"{one.site.name} {one.site.place}" if one.site.line else one.site.name,
                left=True, most=40),
@@ -221,7 +221,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds:,.0f} s"
 
 
-def _document(state: State, seen: list[Seen]) -> dict[str, Any]:
+def _document(state: State, seen: list[LastSample]) -> dict[str, Any]:
     return {
         "folder": str(state.job.folder),
         "size": state.job.size,
@@ -240,7 +240,7 @@ def _document(state: State, seen: list[Seen]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_OPEN: list[Column[Open]] = [
+_OPEN: list[Column[PendingCall]] = [
     Column("", "", lambda one: one.process.name, left=True),
     Column(None, "rank", lambda one: one.process.recorded.rank),
     Column("in", "function", lambda one: one.call.function, left=True, most=26),

@@ -13,11 +13,11 @@ import click
 
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split
 from palmette.cli import installations
-from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, sizes_option, write_file
+from palmette.cli.common import CliError, WholeNumber, emit_json, errors, json_option, sizes_option, write_file
 from palmette.cli.duration import duration
-from palmette.cli.place import LineCommand, Where, place_options, with_bare_line
+from palmette.cli.place import LineCommand, PlaceOptions, place_options, with_bare_line
 from palmette.cli.place_errors import one_line_errors
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.measure.machine import describe_machine
@@ -26,7 +26,7 @@ from palmette.mpi.install import Installation
 from palmette.present.words import wrapped
 from palmette.topology.file import load
 from palmette.tune.errors import TuneError
-from palmette.tune.job import How
+from palmette.tune.job import RoundOptions
 from palmette.tune.places import LineSite, PlaceSite, Site
 from palmette.tune.plan import SitePlan, cells_of, plan_site
 from palmette.tune.rows import merged
@@ -66,8 +66,10 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 )
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @place_options(local=2)
-@click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
-@click.option("--candidates", type=Whole(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most.")
+@click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option(
+    "--candidates", type=WholeNumber(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most."
+)
 @click.option(
     "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
 )
@@ -87,7 +89,7 @@ def command(
     sizes: str,
     budget: float,
     mpis: str | None,
-    where: Where,
+    where: PlaceOptions,
     root: int,
     candidates: int,
     table: Path | None,
@@ -171,7 +173,7 @@ def _tune(
     sites: Sequence[Site], cells: Sequence[Any], budget: float, most: int, base: Path | None, output: Path, store: Path,
     *, only_plan: bool, unconfirmed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    with Working("ranking the candidates by the model"):
+    with ActivityLine("ranking the candidates by the model"):
         plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
     if only_plan and as_json:
         emit_json({"plan": [_plan_json(plan) for plan in plans]})
@@ -184,7 +186,7 @@ def _tune(
     with open_tunings(store, create=True) as kept:
         _begin(kept, plans, cells, budget)
         with TuneProgress(errors) as progress:
-            outcome = Session(plans, budget, How(base), kept, progress, unconfirmed=unconfirmed).run()
+            outcome = Session(plans, budget, RoundOptions(base), kept, progress, unconfirmed=unconfirmed).run()
     made = merged(outcome.rows, document)
     if outcome.rows:
         write_file(output, _text(made), "-o")

@@ -11,7 +11,7 @@ from palmette import _core
 from palmette.present.table import Column, Table
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.plan import SitePlan
-from palmette.tune.rows import Decided
+from palmette.tune.rows import FinalVerdict
 from palmette.tune.session import MOST_REFINEMENTS, Outcome
 from palmette.units import plural, time_text
 
@@ -61,7 +61,7 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
     return lines
 
 
-def bound_s(plan: SitePlan, one: Decided) -> float | None:
+def bound_s(plan: SitePlan, one: FinalVerdict) -> float | None:
     """Return the physical limit of a cell, None where the topology is unknown or only ranks know their sizes."""
     cell = one.verdict.cell
     if plan.machine is None or sizes_unknown(cell.function):
@@ -69,19 +69,19 @@ def bound_s(plan: SitePlan, one: Decided) -> float | None:
     return _core.bound(plan.job, _core.collective_of(cell.function), cell.size_bytes, cell.root).seconds or None
 
 
-def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
+def _verdict_lines(plan: SitePlan, found: Sequence[FinalVerdict]) -> list[str]:
     """Two lines a cell: the times, and below them the specification, which may be long and is there to be copied."""
     says = {"better": "better", "present": "present stays", "unsure": "too few samples"}
 
-    def said(one: Decided) -> str:
+    def said(one: FinalVerdict) -> str:
         outcome = one.verdict.outcome
         return says[outcome] + ("" if one.confirmed or outcome != "better" else ", not confirmed")
 
-    def multiple(one: Decided) -> float | None:
+    def multiple(one: FinalVerdict) -> float | None:
         limit = bound_s(plan, one)
         return one.verdict.time_s / limit if limit and one.verdict.time_s else None
 
-    columns: list[Column[Decided]] = [
+    columns: list[Column[FinalVerdict]] = [
         Column("cell", "verdict.cell", show=lambda cell: f"{cell.function} {_core.format_size(cell.size_bytes)}"
                if cell.size_bytes else cell.function, left=True),
         Column("present", "", lambda one: one.verdict.present_s or None, time_text, absent=""),
@@ -114,7 +114,7 @@ def result_json(outcome: Outcome, output: Path, store: Path) -> dict[str, Any]:
     }
 
 
-def _cell_json(plan: SitePlan, one: Decided) -> dict[str, Any]:
+def _cell_json(plan: SitePlan, one: FinalVerdict) -> dict[str, Any]:
     verdict = one.verdict
     return {
         "site": plan.site.description,

@@ -13,7 +13,7 @@ import click
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.cli.printable import printable
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.present.table import Column, Table
 from palmette.present.words import wrapped
 from palmette.units import plural
@@ -71,7 +71,7 @@ def command(
     from palmette.map.errors import MapError
     from palmette.record.reading import RecordError
 
-    asked = _Asked(
+    asked = _Request(
         folder, "ideal" if ideal else "bound" if bound else "", _force(forced), table, placement, network, topology,
         hosts.split(",") if hosts else None, _files(written, placement),
     )  # fmt: skip
@@ -91,7 +91,7 @@ def command(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     folder: Path
     costs: str
     """ideal, bound, or empty: what follows."""
@@ -129,10 +129,10 @@ class _Answer:
     notes: list[str]
 
 
-def _answer(asked: _Asked) -> _Answer:
+def _answer(asked: _Request) -> _Answer:
     from palmette.analysis import Trace
 
-    with Working("reading the recording") as working:
+    with ActivityLine("reading the recording") as working:
         trace = Trace(asked.folder, topology=asked.topology, hosts=asked.hosts)
         job, seats = trace.job, trace.seats
         if not trace.has_calls:
@@ -175,7 +175,7 @@ def _assumed(seats: Seats, missing: str) -> list[str]:
     return notes
 
 
-def _next(job: Job, machine_file: Path | None, asked: _Asked) -> str:
+def _next(job: Job, machine_file: Path | None, asked: _Request) -> str:
     """Return the command that makes it so."""
     from palmette.map.writers import WRITERS
 

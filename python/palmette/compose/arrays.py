@@ -33,7 +33,7 @@ class Memory:
     address: int
     shape: tuple[int, ...]
     dtype: str
-    """Such as `float32` or `bfloat16`; `void16` where only the size is known."""
+    """Element type, such as `float32` or `bfloat16`; `void16` where only the size is known."""
     itemsize: int
     owner: object
     """What must stay alive."""
@@ -45,7 +45,7 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """Their bytes."""
+        """Bytes of all elements."""
         return self.size * self.itemsize
 
 
@@ -80,7 +80,7 @@ def _of_numpy(argument: str, array: np.ndarray[Any, Any]) -> Memory:
 
 
 def _of_interface(argument: str, array: object, interface: Any) -> Memory:
-    """Of the CUDA array interface, versions 0 to 3."""
+    """Return the memory that a CUDA array interface, version 0 to 3, describes."""
     try:
         shape = tuple(int(n) for n in interface["shape"])
         dtype = np.dtype(interface["typestr"])
@@ -119,7 +119,7 @@ class _Tensor(ctypes.Structure):
     )
 
 
-class _Versioned(ctypes.Structure):
+class _VersionedTensor(ctypes.Structure):
     """DLPack's DLManagedTensorVersioned, from 1.0 on."""
 
     _fields_ = (
@@ -174,7 +174,7 @@ def _tensor_in(argument: str, capsule: object) -> tuple[_Tensor, bool]:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
     if valid(capsule, b"dltensor_versioned"):
-        managed = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        managed = _VersionedTensor.from_address(pointer(capsule, b"dltensor_versioned"))
         if managed.major != 1:
             raise ComposeError(f"{argument}: DLPack {managed.major}.{managed.minor} is newer than 1.x")
         if managed.flags & _IS_COPY:

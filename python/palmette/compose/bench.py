@@ -43,7 +43,7 @@ REDUCES = ("reduce", "reduce_scatter_gather", "reduce_scatter", "allreduce", "al
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedFactoring:
     """A factoring with a name such as `striped`."""
 
     name: str
@@ -52,12 +52,12 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BenchCase:
     """One composition and size, and the factorings to measure against the MPI's collective."""
 
     composition: str
     size_bytes: int
-    variants: tuple[Named, ...]
+    variants: tuple[NamedFactoring, ...]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def measure(
     place: Place,
     mpi: Installation,
     placement: str,
-    asked: Sequence[Asked],
+    asked: Sequence[BenchCase],
     settings: Settings,
     *,
     ppn: int | None = None,
@@ -208,7 +208,7 @@ def _events(path: Path, done: subprocess.CompletedProcess[str], cells: int) -> l
     return events
 
 
-def _cell(asked: Asked, event: dict[str, Any], job: _core.Job, root: int) -> Cell:
+def _cell(asked: BenchCase, event: dict[str, Any], job: _core.Job, root: int) -> Cell:
     composition = composition_of(asked.composition, job.size, asked.size_bytes, root)
     bound = _core.bound(job, COLLECTIVES[asked.composition], asked.size_bytes, root)
     rows: list[Row] = []

@@ -73,7 +73,7 @@ class SparseSum:
         """Index of each row of `mine`: those owned that some rank touches."""
         call("sparse_rows", self._sparse, _pointer(self.order), _pointer(self.mine))
         self.coarsen = chosen.value
-        """As given, or as chosen."""
+        """Consecutive indices whose contributors aren't told apart, as given or chosen."""
         self.blocks = blocks.value
         """Number of blocks of all ranks."""
         self.known_blocks = known.value

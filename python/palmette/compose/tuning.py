@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from palmette import _core
 from palmette.compose.auto import Explorer
-from palmette.compose.bench import Asked, Named, Settings
+from palmette.compose.bench import BenchCase, NamedFactoring, Settings
 from palmette.compose.composition import Composition
 
-MOST = 32
+MAX_CANDIDATES = 32
 """Maximum number of candidates, before the budget is applied."""
 BEST_SHAPES = 6
 DROP = 1.5
@@ -21,12 +21,12 @@ _CALLS = 2 + 3 + 2
 _START_S = 4.0
 _UNKNOWN_S = 0.1
 """Assumed time of a call without a prediction."""
-FEWEST = 2
+MIN_CANDIDATES = 2
 
 
 def candidates(
     composition: Composition, job: _core.Job, progress: Callable[[str], None] | None = None
-) -> tuple[Named, ...]:
+) -> tuple[NamedFactoring, ...]:
     """Return the candidates to measure, the best by the model first. Raises `_core.Error`."""
     explorer = Explorer(composition, job, progress)
     shapes = sorted(explorer.evaluate_all(explorer.shapes()), key=lambda one: one.cost)[:BEST_SHAPES]
@@ -36,11 +36,15 @@ def candidates(
         base.with_(stripes=stripes, pipeline=parts)
         for base, stripes, parts in itertools.product(bases, (1, *explorer.stripes()), (1, *explorer.depths()))
     )
-    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[:MOST]
-    return tuple(Named(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1))
+    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[
+        :MAX_CANDIDATES
+    ]
+    return tuple(
+        NamedFactoring(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1)
+    )
 
 
-def choose_seconds(asked: Sequence[Asked], settings: Settings, share_s: float) -> tuple[list[Asked], Settings]:
+def choose_seconds(asked: Sequence[BenchCase], settings: Settings, share_s: float) -> tuple[list[BenchCase], Settings]:
     """Return the candidates and settings for a budget of `share_s` seconds per composition.
 
     These are as many candidates, the best by the model first, as can be called a few times each in half of it, but at
@@ -52,7 +56,7 @@ def choose_seconds(asked: Sequence[Asked], settings: Settings, share_s: float) -
         spent_s, fitting = 0.0, 0
         for variant in one.variants:
             spent_s += _CALLS * (variant.predicted_s or _UNKNOWN_S)
-            if spent_s > usable_s / 2 and fitting >= FEWEST:
+            if spent_s > usable_s / 2 and fitting >= MIN_CANDIDATES:
                 break
             fitting += 1
         shorter.append(replace(one, variants=one.variants[:fitting]))

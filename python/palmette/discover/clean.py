@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Cable, Device, RawFabric
 from palmette.discover.ib_names import host_of, is_aggregation_node, switch_name
-from palmette.topology.found import Found, some_names
+from palmette.topology.found import SourceResult, some_names
 
 UNNAMED = "adapters without a host's name"
 LOCALHOST = "adapters named localhost"
@@ -32,7 +32,7 @@ class CleanFabric:
     names: dict[int, str] = field(default_factory=dict)
 
 
-def clean(raw: RawFabric, found: Found) -> CleanFabric:
+def clean(raw: RawFabric, found: SourceResult) -> CleanFabric:
     """Classifies the devices of `raw`; counts of what is left out, with reasons, go to `found`."""
     cables, disagreements = raw.cables()
     if disagreements:
@@ -71,7 +71,7 @@ def clean(raw: RawFabric, found: Found) -> CleanFabric:
     return result
 
 
-def _drop_self_loops(raw: RawFabric, cables: list[Cable], found: Found) -> list[Cable]:
+def _drop_self_loops(raw: RawFabric, cables: list[Cable], found: SourceResult) -> list[Cable]:
     kept = [cable for cable in cables if cable.a != cable.b]
     found.leave_out(len(cables) - len(kept), "self-loop cables", "both ends are on one device")
     found.leave_out(len(raw.unlinked_ports), "unlinked ports", "nothing is at their other end")
@@ -91,7 +91,7 @@ def _is_extender(device: Device, cables: list[Cable], raw: RawFabric) -> bool:
     return device.highest_port == 2 and len(cables) == 2 and all(raw.devices[end].kind == SWITCH for end in ends)
 
 
-def _splice_extenders(raw: RawFabric, cables: list[Cable], found: Found) -> list[Cable]:
+def _splice_extenders(raw: RawFabric, cables: list[Cable], found: SourceResult) -> list[Cable]:
     at: dict[int, list[Cable]] = defaultdict(list)
     for cable in cables:
         at[cable.a].append(cable)
@@ -119,7 +119,9 @@ def _splice_extenders(raw: RawFabric, cables: list[Cable], found: Found) -> list
     return list(alive.values())
 
 
-def _sort_devices(raw: RawFabric, result: CleanFabric, engines: set[int], linked: set[int], found: Found) -> None:
+def _sort_devices(
+    raw: RawFabric, result: CleanFabric, engines: set[int], linked: set[int], found: SourceResult
+) -> None:
     unlinked = 0
     routers = 0
     for guid, device in sorted(raw.devices.items()):
@@ -142,7 +144,7 @@ def _sort_devices(raw: RawFabric, result: CleanFabric, engines: set[int], linked
         result.names[guid] = name if name and counts[name] == 1 else device.id
 
 
-def _name_hosts(result: CleanFabric, found: Found) -> None:
+def _name_hosts(result: CleanFabric, found: SourceResult) -> None:
     """Assigns adapters to hosts by name; an unnamed one to the only host of its card (system GUID)."""
     names = {guid: host_of(device.description) for guid, device in result.adapters.items()}
     by_card: dict[int, set[str]] = defaultdict(set)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from palmette.discover.grouping import Group, machine_of_groups
 from palmette.discover.text import read_text
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Source
 from palmette.units import plural
 
@@ -37,14 +37,14 @@ class _Instance(NamedTuple):
     layers: tuple[str, ...]
 
 
-def discover_cloud(argument: str | None) -> Found:
+def discover_cloud(argument: str | None) -> SourceResult:
     """The machine of a cloud's instances. argument: a file of JSON or `-`. Raises DiscoverError."""
     if argument is None:
         raise DiscoverError(
             "cloud needs a file: the JSON of `aws ec2 describe-instance-topology`, `gcloud compute instances list"
             " --format=json` or Oracle's list of hosts"
         )
-    found = Found(Source("cloud", "standard input" if argument == "-" else argument))
+    found = SourceResult(Source("cloud", "standard input" if argument == "-" else argument))
     documents = list(_documents(read_text(argument), found))
     records = [record for document in documents for record in _records(document)]
     names = dict(pair for record in records for pair in _host_name(record))
@@ -71,7 +71,7 @@ def discover_cloud(argument: str | None) -> Found:
     return found
 
 
-def _documents(text: str, found: Found) -> Iterator[Any]:
+def _documents(text: str, found: SourceResult) -> Iterator[Any]:
     """Yield the JSON documents that stand one behind the other."""
     decoder, at = json.JSONDecoder(), 0
     while (at := len(text) - len(text[at:].lstrip())) < len(text):

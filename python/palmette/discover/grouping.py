@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from palmette.discover.tree import tier_name
-from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.found import DiscoverError, SourceResult, some_names
 from palmette.topology.model import Level, Machine, TreeNode
 from palmette.topology.names import natural_key
 
@@ -21,7 +21,7 @@ class Group:
     line: int | None = None
 
 
-def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
+def machine_of_groups(groups: dict[str, Group], found: SourceResult) -> Machine:
     """The machine of a set of switches that list their children.
 
     A level is a switch's height above hosts: 1 leaf, 2 pod, 3 tier3. Upper switches that list the same children are
@@ -64,7 +64,7 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
     return _machine([nodes[name] for name in groups if name not in parent and nodes[name].children], found)
 
 
-def _machine(tops: list[TreeNode], found: Found) -> Machine:
+def _machine(tops: list[TreeNode], found: SourceResult) -> Machine:
     if len(tops) == 1 and tops[0].level != "leaf":
         root = tops[0]
         root.level = None
@@ -87,7 +87,7 @@ def level_list(root: TreeNode) -> list[Level]:
     return [*(Level(name) for name in names if name in used), Level("node")]
 
 
-def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
+def _drop_unknown(groups: dict[str, Group], found: SourceResult) -> None:
     for group in groups.values():
         unknown = [child for child in group.below if child not in groups]
         if unknown:
@@ -97,7 +97,7 @@ def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
             group.below = [child for child in group.below if child in groups]
 
 
-def _drop_upward(groups: dict[str, Group], found: Found) -> None:
+def _drop_upward(groups: dict[str, Group], found: SourceResult) -> None:
     """Some files list each link at both of its ends: then the end closer to hosts is below."""
     both = [
         (name, child)
@@ -136,7 +136,7 @@ def _drop_upward(groups: dict[str, Group], found: Found) -> None:
     )
 
 
-def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
+def _heights(groups: dict[str, Group], found: SourceResult) -> dict[str, int]:
     heights: dict[str, int] = {}
     open_groups: set[str] = set()
     for start in groups:
@@ -164,7 +164,7 @@ def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
     return heights
 
 
-def _join_rails(groups: dict[str, Group], found: Found) -> dict[str, Group]:
+def _join_rails(groups: dict[str, Group], found: SourceResult) -> dict[str, Group]:
     same: dict[frozenset[str], list[str]] = {}
     for name, group in groups.items():
         if group.below:

@@ -9,7 +9,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException  # type: ignore[impor
 from palmette.topology.found import DiscoverError
 
 MOST_HOSTS = 1 << 18
-"""A longer list is taken for a mistake: no cluster has so many hosts, and their names would take gigabytes."""
+"""Hosts of the longest list: a longer one is a mistake, and its names would take gigabytes."""
 
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _RANGES = re.compile(r"\[([^\]]*)\]")

@@ -14,19 +14,19 @@ from pathlib import Path
 from palmette.discover.hwloc_xml import read_hwloc_xml
 from palmette.discover.sysfs import read_sysfs
 from palmette.discover.text import read_text
-from palmette.topology.found import Found
+from palmette.topology.found import SourceResult
 from palmette.topology.model import Source
 
 LIBRARY = "libhwloc.so.15"
 
 
-def discover_hwloc(argument: str | None) -> Found:
+def discover_hwloc(argument: str | None) -> SourceResult:
     """The intra-node topology. argument: an XML file or `-`; None for this node.
 
     Raises DiscoverError for an unreadable file, or when no method works on this node.
     """
     if argument is not None:
-        found = Found(Source("hwloc", "standard input" if argument == "-" else argument))
+        found = SourceResult(Source("hwloc", "standard input" if argument == "-" else argument))
         read_hwloc_xml(read_text(argument), found)
         if found.inside is not None and found.inside.host is None:
             found.warn("it has no host name, so that no rank is found there; export it with lstopo on the node itself")
@@ -45,7 +45,7 @@ def discover_hwloc(argument: str | None) -> Found:
         if run.returncode == 0:
             return _this_node(run.stdout, tool)
         problems.append(f"{tool}: status {run.returncode}")
-    found = Found(Source("hwloc", "/sys/devices/system/cpu"))
+    found = SourceResult(Source("hwloc", "/sys/devices/system/cpu"))
     read_sysfs(Path("/sys/devices/system"), found)
     found.warn("neither libhwloc nor lstopo is here; sockets and cores come from /sys")
     for problem in problems:
@@ -53,8 +53,8 @@ def discover_hwloc(argument: str | None) -> Found:
     return found
 
 
-def _this_node(text: str, via: str) -> Found:
-    found = Found(Source("hwloc", f"this node, by {via}"))
+def _this_node(text: str, via: str) -> SourceResult:
+    found = SourceResult(Source("hwloc", f"this node, by {via}"))
     read_hwloc_xml(text, found)
     if found.inside is not None and found.inside.host is None:
         found.inside.host = platform.node()

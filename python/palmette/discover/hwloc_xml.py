@@ -8,15 +8,15 @@ from collections import defaultdict
 
 from palmette.discover.inside_order import tell_left_out
 from palmette.topology.cpus import inside_name, nested_groups
-from palmette.topology.found import DiscoverError, Found, Inside
+from palmette.topology.found import DiscoverError, HostInside, SourceResult
 
 _LEVELS = {"Package": "socket", "Socket": "socket", "NUMANode": "numa", "Die": "die", "Core": "core"}
 _CACHE = re.compile(r"L([1-9])(?:Cache)?$")
-"""Of data, or of both: instruction caches are shared by whoever shares the one of data."""
+"""Name of a data or unified cache; instruction caches are left out, since those who share one share the data cache."""
 _WITHOUT_PROCESSORS = {"Machine", "System", "PU", "MemCache", "Bridge", "PCIDev", "OSDev", "Misc", ""}
 
 
-def read_hwloc_xml(text: str, found: Found) -> None:
+def read_hwloc_xml(text: str, found: SourceResult) -> None:
     """Stores the intra-node topology that `text` describes in `found`; DiscoverError when it is no hwloc XML."""
     name = found.source.path or "hwloc"
     try:
@@ -45,7 +45,7 @@ def read_hwloc_xml(text: str, found: Found) -> None:
     lone = len(numa) - len({mask for mask in numa if mask})
     found.leave_out(lone, "NUMA nodes", "memory of another kind: they have no processors of their own")
     host = next((e.get("value") for e in root.iter("info") if e.get("name") == "HostName"), None)
-    found.inside = Inside(groups, host)
+    found.inside = HostInside(groups, host)
     cores = len(set(sets["core"]))
     found.source.detail = f"{inside_name(groups)}, {cores} cores, {threads} hardware threads"
     hidden = _mask(root.find("object").get("cpuset", "")) & ~allowed if allowed else 0  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from palmette.discover.fabric import Cable
 from palmette.discover.ibnetdiscover import read_ibnetdiscover
 from palmette.discover.text import open_text, standard_input
 from palmette.discover.tree import build_tree
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Fabric, FabricHost, FabricLink, FabricSwitch, Source
 from palmette.topology.names import natural_key
 
@@ -22,22 +22,22 @@ _EXTRA_PATHS = "/usr/sbin:/sbin:/opt/ofed/sbin"
 TOOL = "ibnetdiscover"
 
 
-def discover_ibnetdiscover(argument: str | None) -> Found:
+def discover_ibnetdiscover(argument: str | None) -> SourceResult:
     """The fabric in a listing. argument: a path, `-` for standard input, None to run the tool.
 
     Raises DiscoverError when there is no listing or no fabric in it.
     """
     if argument == "-":
-        found = Found(Source("ibnetdiscover", "standard input"))
+        found = SourceResult(Source("ibnetdiscover", "standard input"))
         return _found(standard_input(), found)
     if argument is not None:
-        found = Found(Source("ibnetdiscover", argument))
+        found = SourceResult(Source("ibnetdiscover", argument))
         with open_text(argument) as lines:
             return _found(lines, found)
     return _run_tool()
 
 
-def _run_tool() -> Found:
+def _run_tool() -> SourceResult:
     tool = shutil.which(TOOL) or shutil.which(TOOL, path=_EXTRA_PATHS)
     if tool is None:
         raise DiscoverError(
@@ -49,7 +49,7 @@ def _run_tool() -> Found:
             [tool], stdout=subprocess.PIPE, stderr=messages, encoding="utf-8", errors="replace"
         ) as process:
             assert process.stdout is not None
-            found = Found(Source("ibnetdiscover", f"output of {tool}"))
+            found = SourceResult(Source("ibnetdiscover", f"output of {tool}"))
             try:
                 _found(process.stdout, found)
                 problem = None
@@ -71,7 +71,7 @@ def _last_line(messages: IO[str]) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
-def _found(lines: Iterable[str], found: Found) -> Found:
+def _found(lines: Iterable[str], found: SourceResult) -> SourceResult:
     fabric = clean(read_ibnetdiscover(lines, found), found)
     if not fabric.adapters:
         raise DiscoverError(
@@ -86,7 +86,7 @@ def _found(lines: Iterable[str], found: Found) -> Found:
     return found
 
 
-def _name_by_guid(fabric: CleanFabric, found: Found) -> None:
+def _name_by_guid(fabric: CleanFabric, found: SourceResult) -> None:
     """Makes each card a host named by its GUID, where no adapter has a host name: the wiring is still useful."""
     for guid in fabric.unnamed:
         device = fabric.adapters[guid]

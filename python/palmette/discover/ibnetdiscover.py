@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Device, RawFabric
 from palmette.discover.ib_ports import read_port_line
 from palmette.discover.rates import speed_name
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.units import plural
 
 _LINK = re.compile(
@@ -35,7 +35,7 @@ _LIST = re.compile(r"(Switch|Ca|Router)\s*:\s*0x[0-9a-fA-F]+ ports \d+")
 _KINDS = {"Switch": SWITCH, "Ca": ADAPTER, "Rt": ROUTER, "switchguid": SWITCH, "caguid": ADAPTER, "rtguid": ROUTER}
 
 
-def read_ibnetdiscover(lines: Iterable[str], found: Found) -> RawFabric:
+def read_ibnetdiscover(lines: Iterable[str], found: SourceResult) -> RawFabric:
     """The fabric that `lines` list; warnings go to `found`, with their line numbers.
 
     Raises DiscoverError when there is no fabric in them.
@@ -47,7 +47,7 @@ def read_ibnetdiscover(lines: Iterable[str], found: Found) -> RawFabric:
 
 
 class _Parser:
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: SourceResult) -> None:
         self.found = found
         self.fabric = RawFabric()
         self.current: Device | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from palmette.topology.cpus import ORDER, Nested, inside_name, level_names, nesting, without_level
-from palmette.topology.found import Found
+from palmette.topology.cpus import ORDER, NodeGroups, inside_name, level_names, nesting, without_level
+from palmette.topology.found import SourceResult
 from palmette.topology.model import InsideGroup, Level, Machine
 
 _KEPT = ("core", "socket")
-"""Of two levels that can't both stay, these do."""
+"""Levels that stay where two can't both stay."""
 
 
 class _Order:
@@ -54,7 +54,7 @@ class _Order:
         return result
 
 
-def order_levels(machine: Machine, founds: Sequence[Found]) -> None:
+def order_levels(machine: Machine, founds: Sequence[SourceResult]) -> None:
     """Put the levels of all insides behind the level node, so that every inside is nested in their order.
 
     What doesn't fit is taken out of the insides of `founds`, and told: a level that is outside of another one here and
@@ -81,7 +81,7 @@ def order_levels(machine: Machine, founds: Sequence[Found]) -> None:
     machine.levels[at:] = [known.get(name, Level(name)) for name in order.sorted(names)]
 
 
-def tell_left_out(nested: Nested, sets: Mapping[str, Sequence[int]], found: Found) -> None:
+def tell_left_out(nested: NodeGroups, sets: Mapping[str, Sequence[int]], found: SourceResult) -> None:
     """Tell of the levels that aren't among the groups."""
     for level in nested.crossing:
         found.leave_out(len(set(sets[level])), f"{level} groups", "they overlap or cut across another level")
@@ -90,7 +90,7 @@ def tell_left_out(nested: Nested, sets: Mapping[str, Sequence[int]], found: Foun
     )
 
 
-def _drop(found: Found, level: str, why: str) -> None:
+def _drop(found: SourceResult, level: str, why: str) -> None:
     assert found.inside is not None
     found.leave_out(_count(found.inside.groups, level), f"{level} groups", why)
     found.inside.groups = without_level(found.inside.groups, level)

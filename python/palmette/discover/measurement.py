@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from palmette import __version__, _core
 from palmette.discover.measurement_groups import Groups, find_groups, joined, with_distances
 from palmette.measure.session import Asker, JobLine
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import InsideGroup, Level, Machine, Source, TreeNode
 from palmette.units import plural, rate_text
 
@@ -37,7 +37,9 @@ class LevelCost:
     stream_error: float
 
 
-def discover_measurement(asker: Asker, job: JobLine, progress: Callable[[int, int], None] | None = None) -> Found:
+def discover_measurement(
+    asker: Asker, job: JobLine, progress: Callable[[int, int], None] | None = None
+) -> SourceResult:
     """Measure on a running job and return its hosts in groups. `progress` is called with the pairs measured and hosts.
 
     Raises DiscoverError for a job on one host, CalibrateError when the job fails.
@@ -83,7 +85,7 @@ def discover_measurement(asker: Asker, job: JobLine, progress: Callable[[int, in
         )
     levels = level_costs(near, wide, partitions, long_bytes)
     inner = _latency_inside(asker, ranks)
-    found = Found(Source("measurement", None, _detail((near, wide), hosts, job, (asked, long_bytes), levels)))
+    found = SourceResult(Source("measurement", None, _detail((near, wide), hosts, job, (asked, long_bytes), levels)))
     found.machine = machine_of(hosts, [len(members) for members in ranks.values()], levels, inner)
     if crossing:
         found.warn(f"{crossing}, so try again")

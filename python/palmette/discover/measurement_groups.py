@@ -28,7 +28,7 @@ GAP_PER_NOISE = 4.0
 """A gap exceeds this multiple of the noise of distances of similar length."""
 LEAST_NOISE = 0.01
 """Lower bound on the assumed noise of a distance."""
-SIMILAR, FEWEST_SIMILAR = 2.0, 5
+SIMILAR_FACTOR, MIN_SIMILAR = 2.0, 5
 """Distances within this factor are of similar length; with fewer of them the noise of all distances is used as well."""
 PASSES = 2
 """Measurements of each distance, of which the minimum is used: disturbances only lengthen."""
@@ -118,9 +118,9 @@ class Distances:
         A robust estimate (MAD) from the differences between passes.
         """
         changes, lengths = np.array(self._changes), np.array(self._lengths)
-        similar = changes[(lengths > length / SIMILAR) & (lengths < length * SIMILAR)]
+        similar = changes[(lengths > length / SIMILAR_FACTOR) & (lengths < length * SIMILAR_FACTOR)]
         spreads = [
-            np.median(some) for some in (similar, changes[: None if len(similar) < FEWEST_SIMILAR else 0]) if len(some)
+            np.median(some) for some in (similar, changes[: None if len(similar) < MIN_SIMILAR else 0]) if len(some)
         ]
         return float(1.4826 * max(spreads, default=0.0) / math.sqrt(2))
 
@@ -239,6 +239,6 @@ def joined(some: Groups, others: Groups) -> list[list[int]]:
 
 
 def _numbered(group_of: Sequence[int]) -> list[int]:
-    """The same groups, renumbered by first occurrence."""
+    """Return the groups renumbered by first occurrence."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(group, len(numbers)) for group in group_of]

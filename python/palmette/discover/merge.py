@@ -12,11 +12,11 @@ from datetime import datetime, timezone
 
 from palmette.discover.inside_order import order_levels
 from palmette.topology.cpus import inside_name, level_names
-from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.found import DiscoverError, SourceResult, some_names
 from palmette.topology.model import MOST_LEVELS, Level, Machine, Topology, TreeNode
 
 
-def merge(founds: Sequence[Found], name: str) -> Topology:
+def merge(founds: Sequence[SourceResult], name: str) -> Topology:
     """Merge the sources' findings in their order. Raises DiscoverError when none has a host."""
     trees = [found for found in founds if found.machine is not None and not _only_inside(found, founds)]
     if trees:
@@ -41,7 +41,7 @@ def merge(founds: Sequence[Found], name: str) -> Topology:
     )
 
 
-def _check_nesting(machine: Machine, base: Found) -> None:
+def _check_nesting(machine: Machine, base: SourceResult) -> None:
     """Raise DiscoverError for a tree that topology.json can't hold: too deep, or with a level inside of itself."""
     rank = {level.name: index for index, level in enumerate(machine.levels)}
     waiting = [(machine.tree, -1, 0)]
@@ -62,14 +62,14 @@ def _check_nesting(machine: Machine, base: Found) -> None:
         waiting += [(child, own, depth + 1) for child in node.children]
 
 
-def _only_inside(found: Found, founds: Sequence[Found]) -> bool:
+def _only_inside(found: SourceResult, founds: Sequence[SourceResult]) -> bool:
     """A synthetic machine of one host, next to another tree, is meant as the inside of that tree's hosts."""
     return found.inside is not None and any(
         other is not found and other.machine is not None and other.inside is None for other in founds
     )
 
 
-def _host_alone(founds: Sequence[Found]) -> Found:
+def _host_alone(founds: Sequence[SourceResult]) -> SourceResult:
     """The machine of hosts that only have an inside."""
     insides = [found for found in founds if found.inside is not None]
     if not insides:
@@ -84,7 +84,7 @@ def _host_alone(founds: Sequence[Found]) -> Found:
     return insides[0]
 
 
-def _fill(base: Found, machine: Machine, other: Found) -> None:
+def _fill(base: SourceResult, machine: Machine, other: SourceResult) -> None:
     """Capacities that `machine` lacks, from another tree with the same hosts."""
     assert other.machine is not None
     theirs = {host.name: host for host in other.machine.tree.hosts()}
@@ -115,7 +115,7 @@ def _hosts_key(node: TreeNode) -> frozenset[str]:
     return frozenset(host.name for host in node.hosts())
 
 
-def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
+def _add_insides(machine: Machine, founds: Sequence[SourceResult]) -> None:
     before = {level.name for level in machine.levels}
     order_levels(machine, founds)
     insides = [found for found in founds if found.inside is not None]

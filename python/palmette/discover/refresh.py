@@ -25,7 +25,7 @@ _BY_TOOL = {
 
 
 @dataclass
-class Refreshed:
+class Refresh:
     """The new topology, and what has changed: names of hosts, and sentences on what was kept or lost."""
 
     topology: Topology
@@ -46,7 +46,7 @@ class Refreshed:
         return "; ".join(parts) or "the same hosts, wired or described in another way"
 
 
-def refresh(path: str) -> Refreshed:
+def refresh(path: str) -> Refresh:
     """Read the sources of the file at `path` again. Costs and capacities that they don't tell stay as they are.
 
     Raises DiscoverError where a source can't be read again, or has lost most of the hosts; the file isn't touched.
@@ -66,7 +66,7 @@ def refresh(path: str) -> Refreshed:
             f"{path}: of its {plural(len(before), 'host')} the sources have {len(before & after)} left, so it stays as "
             f"it is; if that is right, make it anew with --from ... -o {shlex.quote(str(path))}"
         )
-    result = Refreshed(new, sorted(after - before), sorted(before - after))
+    result = Refresh(new, sorted(after - before), sorted(before - after))
     _keep_costs(old, new, result)
     _keep_of_tree(old, new, result)
     result.changed = _contents(old) != _contents(new)
@@ -119,7 +119,7 @@ def _contents(topology: Topology) -> object:
 _COSTS = ("latency_s", "overhead_s", "stream_bytes_per_s", "together_bytes_per_s", "receive_overhead_s")
 
 
-def _keep_costs(old: Topology, new: Topology, result: Refreshed) -> None:
+def _keep_costs(old: Topology, new: Topology, result: Refresh) -> None:
     """Keep what was calibrated: the costs of levels of the same name, of hosts and of memory."""
     known = {level.name: level for level in old.machine.levels}
     for level in new.machine.levels:
@@ -147,7 +147,7 @@ def _take_costs(target: Level | HostCosts, known: Level | HostCosts) -> None:
             target.source = known.source
 
 
-def _keep_of_tree(old: Topology, new: Topology, result: Refreshed) -> None:
+def _keep_of_tree(old: Topology, new: Topology, result: Refresh) -> None:
     """Keep capacities that the sources don't tell, loads and aggregators, of groups with the same hosts."""
     known = dict(_groups(old))
     others = 0

@@ -10,12 +10,12 @@ from palmette.discover.ib_source import discover_ibnetdiscover
 from palmette.discover.merge import merge
 from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Topology
 from palmette.topology.synthetic import discover_synthetic
 
 
-def _no_job(argument: str | None) -> Found:
+def _no_job(argument: str | None) -> SourceResult:
     """Measuring needs a job; its result is passed to `discover` as `ready`."""
     raise DiscoverError(
         "measurement takes no file but a job: give the line that starts yours, without a program, after all options"
@@ -23,7 +23,7 @@ def _no_job(argument: str | None) -> Found:
     )
 
 
-KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
+KINDS: dict[str, tuple[Callable[[str | None], SourceResult], str]] = {
     "ibnetdiscover": (discover_ibnetdiscover, "FILE or -; without: runs the tool"),
     "slurm": (discover_slurm, "topology.conf or topology.yaml; without: this cluster's"),
     "env": (discover_env, "SLURM_TOPOLOGY_ADDR and _PATTERN, or a FILE of them"),
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
 
 
 def discover(
-    sources: Sequence[tuple[str, str | None]], name: str | None = None, ready: Mapping[str, Found] | None = None
+    sources: Sequence[tuple[str, str | None]], name: str | None = None, ready: Mapping[str, SourceResult] | None = None
 ) -> Topology:
     """The merged topology of the sources; each is (kind, argument or None). `ready` has results that exist already,
     by kind.
@@ -55,7 +55,7 @@ def discover(
     return merge(founds, name or _name(founds[0]))
 
 
-def _name(found: Found) -> str:
+def _name(found: SourceResult) -> str:
     path = found.source.path or ""
     last = path.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]

@@ -14,7 +14,7 @@ from palmette.discover.hostlist import expand
 from palmette.discover.slurm_block import Block, machine_of_blocks
 from palmette.discover.slurm_yaml import read_yaml
 from palmette.discover.text import exists, read_text
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Source
 from palmette.units import plural
 
@@ -22,13 +22,13 @@ _PAIR = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
 _KNOWN = {"switchname", "blockname", "blocksizes", "aggregatedblock"}
 
 
-def discover_slurm(argument: str | None) -> Found:
+def discover_slurm(argument: str | None) -> SourceResult:
     """The machine of a Slurm topology. argument: a file or `-`; None for the file of this cluster or scontrol.
 
     Raises DiscoverError when there is no topology in it.
     """
     path, text = (argument, read_text(argument)) if argument is not None else _of_this_cluster()
-    found = Found(Source("slurm", "standard input" if path == "-" else path))
+    found = SourceResult(Source("slurm", "standard input" if path == "-" else path))
     if path.endswith((".yaml", ".yml")) or re.match(r"\s*(---|-\s+topology\s*:)", text):
         read_yaml(text, found)
         return found
@@ -50,7 +50,7 @@ def _of_this_cluster() -> tuple[str, str]:
     raise DiscoverError("no topology.conf, topology.yaml or scontrol on this machine; give the file: --from slurm FILE")
 
 
-def _read_conf(text: str, found: Found) -> None:
+def _read_conf(text: str, found: SourceResult) -> None:
     switches: dict[str, Group] = {}
     blocks: list[Block] = []
     of_all: list[str] = []
@@ -102,7 +102,7 @@ def _read_conf(text: str, found: Found) -> None:
         )
 
 
-def _give_all(switches: dict[str, Group], of_all: list[str], found: Found) -> None:
+def _give_all(switches: dict[str, Group], of_all: list[str], found: SourceResult) -> None:
     """Nodes=ALL: every node of the cluster, as named by the other lines, or else by sinfo."""
     if not of_all:
         return
@@ -127,7 +127,7 @@ def _hosts_of_this_cluster() -> list[str]:
     return expand(run.stdout.strip(), "output of sinfo") if run.returncode == 0 else []
 
 
-def _sizes(text: str, found: Found, line: int) -> list[int]:
+def _sizes(text: str, found: SourceResult, line: int) -> list[int]:
     try:
         return [int(size) for size in text.split(",")]
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.found import DiscoverError, SourceResult, some_names
 from palmette.topology.model import Level, Machine, TreeNode
 from palmette.topology.names import natural_key
 
@@ -17,7 +17,7 @@ class Block:
     hosts: list[str]
 
 
-def machine_of_blocks(blocks: list[Block], sizes: list[int], found: Found) -> Machine:
+def machine_of_blocks(blocks: list[Block], sizes: list[int], found: SourceResult) -> Machine:
     """The machine of blocks in file order.
 
     sizes: BlockSizes, the base size first; each further size aggregates size / base adjacent blocks to a level

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from palmette.discover.hostlist import expand
 from palmette.discover.text import read_text
 from palmette.discover.tree import tier_name
-from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.found import DiscoverError, SourceResult, some_names
 from palmette.topology.model import Level, Machine, Source, TreeNode
 from palmette.topology.names import natural_key
 from palmette.units import plural
@@ -28,14 +28,14 @@ _KIND = re.compile(r"[A-Za-z_][\w-]{0,31}")
 _PERIOD = re.compile(r"\.(?![^\[]*\])")
 
 
-def discover_env(argument: str | None, environment: Mapping[str, str] | None = None) -> Found:
+def discover_env(argument: str | None, environment: Mapping[str, str] | None = None) -> SourceResult:
     """The hosts of a job and the switches above them.
 
     argument: a file of `ADDR PATTERN` lines, `-`, or None for the environment. Raises DiscoverError when neither has
     a topology.
     """
     if argument is not None:
-        found = Found(Source("env", "standard input" if argument == "-" else argument))
+        found = SourceResult(Source("env", "standard input" if argument == "-" else argument))
         paths = {}
         for number, line in enumerate(read_text(argument).splitlines(), 1):
             words = line.split()
@@ -52,7 +52,7 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
         found.source.detail = f"{plural(len(paths), 'host')}"
         return found
     env = os.environ if environment is None else environment
-    found = Found(Source("env", "SLURM_TOPOLOGY_ADDR"))
+    found = SourceResult(Source("env", "SLURM_TOPOLOGY_ADDR"))
     address, pattern = env.get("SLURM_TOPOLOGY_ADDR", ""), env.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if not address:
         raise DiscoverError(

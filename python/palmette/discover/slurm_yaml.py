@@ -9,11 +9,11 @@ import yaml
 from palmette.discover.grouping import Group, machine_of_groups
 from palmette.discover.hostlist import expand
 from palmette.discover.slurm_block import Block, machine_of_blocks
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.units import plural
 
 
-def read_yaml(text: str, found: Found) -> None:
+def read_yaml(text: str, found: SourceResult) -> None:
     """Stores the machine of topology.yaml in `found`: the topology with cluster_default, else the first tree or block.
 
     Raises DiscoverError when it can't be read or has neither tree nor block.
@@ -59,7 +59,7 @@ def _described(entry: dict[str, Any]) -> str:
     return f"{name} (a {other})" if other else name
 
 
-def _tree(tree: dict[str, Any], name: str, found: Found) -> None:
+def _tree(tree: dict[str, Any], name: str, found: SourceResult) -> None:
     groups: dict[str, Group] = {}
     for index, entry in enumerate(tree.get("switches") or []):
         place = f"{found.source.path}: {name}.tree.switches[{index}]"
@@ -74,7 +74,7 @@ def _tree(tree: dict[str, Any], name: str, found: Found) -> None:
     found.source.detail = f'tree "{name}", {plural(len(groups), "switch")}'
 
 
-def _block(block: dict[str, Any], name: str, found: Found) -> None:
+def _block(block: dict[str, Any], name: str, found: SourceResult) -> None:
     blocks = []
     for index, entry in enumerate(block.get("blocks") or []):
         place = f"{found.source.path}: {name}.block.blocks[{index}]"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from palmette.discover.inside_order import tell_left_out
 from palmette.topology.cpus import inside_name, nested_groups
-from palmette.topology.found import DiscoverError, Found, Inside
+from palmette.topology.found import DiscoverError, HostInside, SourceResult
 
 _BY_LIST = (
     ("board", "topology/drawer_cpus_list"),
@@ -22,7 +22,7 @@ _BY_LIST = (
 """Files of a processor that list those which share something with it."""
 
 
-def read_sysfs(root: Path, found: Found) -> None:
+def read_sysfs(root: Path, found: SourceResult) -> None:
     """Stores the intra-node topology in `found`. root: /sys/devices/system, or a copy of it.
 
     Raises DiscoverError when no processors are visible.
@@ -50,7 +50,7 @@ def read_sysfs(root: Path, found: Found) -> None:
     if not sets["core"]:
         raise DiscoverError(f"no processors visible, {root}; give an hwloc XML file: --from hwloc FILE")
     nested = nested_groups(sets)
-    found.inside = Inside(nested.groups, platform.node())
+    found.inside = HostInside(nested.groups, platform.node())
     found.source.detail = f"{inside_name(nested.groups)}, {len(sets['core'])} cores"
     tell_left_out(nested, sets, found)
 

@@ -11,8 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-FEW = 2
-"""A switch serves few hosts when it serves fewer than 1/FEW of what the median of all host-serving switches does."""
+FEW_DIVISOR = 2
+"""A switch serves few hosts if it serves fewer than 1/FEW_DIVISOR of the median of all host-serving switches."""
 
 
 class Groups:
@@ -51,7 +51,7 @@ def tiers(served: Mapping[int, int], near: Mapping[int, set[int]]) -> dict[int, 
     if not served:
         return {}
     typical = median(served.values())
-    strong = [switch for switch, count in served.items() if count * FEW >= typical]
+    strong = [switch for switch, count in served.items() if count * FEW_DIVISOR >= typical]
     distance = _distances(strong, near)
     leaves = set(strong)
     upper: dict[int, int] = {}

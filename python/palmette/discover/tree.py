@@ -15,7 +15,7 @@ from palmette.discover.chassis import CHASSIS, add_chassis
 from palmette.discover.clean import CleanFabric
 from palmette.discover.leaf_groups import home_of, leaf_groups, off_tree_leaves
 from palmette.discover.tiers import Groups, neighbours, tiers
-from palmette.topology.found import Found, some_names
+from palmette.topology.found import SourceResult, some_names
 from palmette.topology.model import Level, Machine, TreeNode
 from palmette.topology.names import natural_key
 
@@ -33,7 +33,7 @@ def tier_name(tier: int) -> str:
     return {1: "leaf", 2: "pod"}.get(tier, f"tier{tier}")
 
 
-def build_tree(fabric: CleanFabric, found: Found) -> FabricTree:
+def build_tree(fabric: CleanFabric, found: SourceResult) -> FabricTree:
     """The machine tree of a fabric; ambiguities that had to be resolved are reported to `found`."""
     served: dict[int, int] = defaultdict(int)
     for cable in fabric.host_cables:
@@ -46,7 +46,7 @@ def build_tree(fabric: CleanFabric, found: Found) -> FabricTree:
 
 
 class _Builder:
-    def __init__(self, fabric: CleanFabric, tier: dict[int, int], found: Found) -> None:
+    def __init__(self, fabric: CleanFabric, tier: dict[int, int], found: SourceResult) -> None:
         self.fabric = fabric
         self.tier = tier
         self.found = found

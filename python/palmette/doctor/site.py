@@ -27,7 +27,7 @@ class SiteError(ValueError):
 
 
 @dataclass(frozen=True)
-class Held:
+class HostValue:
     """A value and the hosts that have it."""
 
     value: str
@@ -39,7 +39,7 @@ class Difference:
     """Something that isn't the same on all hosts. `serious`: jobs go wrong, or without palmette."""
 
     what: str
-    held: list[Held]
+    held: list[HostValue]
     serious: bool
     mend: str
 
@@ -132,7 +132,7 @@ def compare(told: Sequence[Mapping[str, Any]]) -> SiteFindings:
             if host not in known:
                 known.append(host)
     differences = [
-        Difference(name, [Held(value, sorted(where)) for value, where in by_value.items()], *_judged(name))
+        Difference(name, [HostValue(value, sorted(where)) for value, where in by_value.items()], *_judged(name))
         for name, by_value in facts.items()
         if len(by_value) > 1
     ]

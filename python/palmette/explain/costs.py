@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from palmette import _core
-from palmette.explain.decision import NONE, Asked
+from palmette.explain.decision import NONE, CollectiveCall
 from palmette.plan.request import about_steps, details_of
 from palmette.tune.candidates import candidates, sizes_unknown
 from palmette.tune.forecast import Prediction, played, prediction_of
@@ -31,7 +31,7 @@ class Cost:
     played: bool = True
 
 
-def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
+def costs(asked: CollectiveCall, taken: str, most: int = 5) -> list[Cost]:
     """Return the chosen algorithm and the best others by the model, fastest first: `most` in all, one per family.
 
     Empty without bytes, where the sizes aren't known, or where the plan uses rank order, which ignores the placement.
@@ -67,7 +67,7 @@ def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
     return sorted(result, key=lambda one: one.seconds)
 
 
-def _played(asked: Asked, cell: Cell, spec: str) -> Prediction | None:
+def _played(asked: CollectiveCall, cell: Cell, spec: str) -> Prediction | None:
     """Prediction by simulating the plan; None where it is too large, or can't be made for the job."""
     collective = _core.collective_of(cell.function)
     details = details_of(collective, ordered=asked.ordered, shared_memory="shared" in spec)
@@ -79,7 +79,7 @@ def _played(asked: Asked, cell: Cell, spec: str) -> Prediction | None:
         return None
 
 
-def bound_of(asked: Asked) -> float:
+def bound_of(asked: CollectiveCall) -> float:
     """Return the physical bound in seconds, 0 where nothing is known."""
     if asked.size_bytes < 0:
         return 0.0

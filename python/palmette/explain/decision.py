@@ -15,7 +15,7 @@ _SINGULAR = {" ranks": " rank", " nodes": " node", " switches": " switch", " ran
 
 
 @dataclass(frozen=True)
-class Asked:
+class CollectiveCall:
     """A call as the runtime sees it: MPI function (`allreduce`), bytes of block or vector (-1: unknown), root, job."""
 
     function: str
@@ -75,7 +75,7 @@ class Decision:
     `by_aggregators`: the topology's aggregators make it faster than any row.
     """
 
-    asked: Asked
+    asked: CollectiveCall
     table: str
     algorithm: str
     reason: str
@@ -95,7 +95,9 @@ OFF = "PALMETTE_ENABLE"
 """The setting that leaves every call to the MPI."""
 
 
-def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[str, str] | None = None) -> Decision:
+def decide(
+    asked: CollectiveCall, table: _core.Table, table_name: str, forced: Mapping[str, str] | None = None
+) -> Decision:
     """Return the decision for a call under a table; `forced` maps functions to algorithms that settings force.
 
     Raises _core.Error, also for an unknown algorithm in a setting.
@@ -126,12 +128,12 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
     )  # fmt: skip
 
 
-def switched_off(asked: Asked, table_name: str) -> Decision:
+def switched_off(asked: CollectiveCall, table_name: str) -> Decision:
     """Return the decision that leaves every call to the MPI."""
     return Decision(asked, table_name, "mpi", f"switched off by {OFF}=0", OFF, None, [])
 
 
-def _check(asked: Asked, spec: str, setting: str) -> None:
+def _check(asked: CollectiveCall, spec: str, setting: str) -> None:
     """Raise _core.Error for an algorithm that there isn't, or keys that it doesn't have."""
     collective = _core.collective_of(asked.function)
     try:
@@ -140,7 +142,7 @@ def _check(asked: Asked, spec: str, setting: str) -> None:
         raise _core.Error(f"{setting}={spec}: {error}") from None
 
 
-def _details(asked: Asked) -> _ChoiceDetails:
+def _details(asked: CollectiveCall) -> _ChoiceDetails:
     return {
         "mpi": asked.mpi,
         "oversubscribed": asked.oversubscribed,
@@ -160,7 +162,7 @@ class _ChoiceDetails(TypedDict):
     compared: bool
 
 
-def check_rows(asked: Asked, table: _core.Table) -> list[RowCheck]:
+def check_rows(asked: CollectiveCall, table: _core.Table) -> list[RowCheck]:
     """Return the function's rows up to the one that decides."""
     found = table.match_rows(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     rows = table.rows

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from palmette.explain.decision import Asked
+from palmette.explain.decision import CollectiveCall
 from palmette.tune.decide import typical_s
-from palmette.tune.store import Found, open_tunings
+from palmette.tune.store import StoredCandidate, open_tunings
 
-NEAR = 2
+SIZE_FACTOR = 2
 """Sizes that differ by at most this factor count as the same."""
 
 
@@ -26,7 +26,7 @@ class MeasuredTime:
     started: str
 
 
-def figures(asked: Asked, store: Path) -> list[MeasuredTime]:
+def figures(asked: CollectiveCall, store: Path) -> list[MeasuredTime]:
     """Return the times of the newest tuning of this function, MPI, number of ranks and similar size, fastest first.
 
     Empty where there is no store. Raises TuneError for a file that is none.
@@ -50,8 +50,10 @@ def figures(asked: Asked, store: Path) -> list[MeasuredTime]:
     return sorted(best.values(), key=lambda time: time.seconds)
 
 
-def _is_like(one: Found, asked: Asked) -> bool:
+def _is_like(one: StoredCandidate, asked: CollectiveCall) -> bool:
     size = one.cell.size_bytes
-    near = size == asked.size_bytes or (size > 0 and asked.size_bytes / NEAR <= size <= asked.size_bytes * NEAR)
+    near = size == asked.size_bytes or (
+        size > 0 and asked.size_bytes / SIZE_FACTOR <= size <= asked.size_bytes * SIZE_FACTOR
+    )
     right = one.measured.time_s and not one.measured.wrong_ranks
     return bool(right) and near and one.ranks == asked.job.size and asked.mpi in ("", one.mpi)

@@ -10,7 +10,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.explain.costs import Cost, costs
-from palmette.explain.decision import Asked, limits_of
+from palmette.explain.decision import CollectiveCall, limits_of
 from palmette.files import parse_json, read_text
 
 _ROW = re.compile(
@@ -25,7 +25,7 @@ class ReportError(Exception):
 
 
 @dataclass(frozen=True)
-class Explained:
+class CallSummary:
     """Calls of one kind. `algorithm`: mpi where left to the MPI. `row`, `limits`: of the table, where a row decided."""
 
     function: str
@@ -74,7 +74,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def explain(
     report: dict[str, Any], table: _core.Table, name: str, model: bool = False
-) -> tuple[list[Explained], list[str]]:
+) -> tuple[list[CallSummary], list[str]]:
     """Return the explanation of each row of a report, served ones first, and notes about what can't be explained.
 
     A row's number is looked up in the table; where that row differs, the run had another table. `model`: also predict
@@ -89,7 +89,7 @@ def explain(
         asked = _asked(job, call) if model and job is not None else None
         predicted = tuple(costs(asked, str(call["algorithm"]), most=3)) if asked is not None else ()
         found.append(
-            Explained(
+            CallSummary(
                 blocking + call["function"], _sizes(call["min_bytes"], call["max_bytes"]), int(call["calls"]),
                 str(call["algorithm"]), str(call["reason"]), row, limits, float(call["mean_seconds"]),
                 *_limit(call), predicted, asked.size_bytes if asked is not None and predicted else None,
@@ -100,7 +100,7 @@ def explain(
         detail = str(call.get("detail", ""))
         row, limits = _look_up(detail, call["function"], table, name, notes)
         reason = detail if call["reason"] == "chosen" and detail else ": ".join(filter(None, (call["reason"], detail)))
-        found.append(Explained(call["function"], "", int(call["calls"]), "mpi", reason, row, limits, None))
+        found.append(CallSummary(call["function"], "", int(call["calls"]), "mpi", reason, row, limits, None))
     return found, list(notes)
 
 
@@ -112,13 +112,13 @@ def _job(report: dict[str, Any]) -> _core.Job | None:
         return None
 
 
-def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
+def _asked(job: _core.Job, call: dict[str, Any]) -> CollectiveCall | None:
     """A call by all ranks with the mean of a row's smallest and largest size; None where that isn't known."""
     smallest, largest = int(call["min_bytes"]), int(call["max_bytes"])
     if smallest < 0 or largest < 0:
         return None
     function = str(call["function"])
-    return Asked(function, (smallest + largest) // 2, 0, job, blocking=bool(call.get("blocking", True)))
+    return CollectiveCall(function, (smallest + largest) // 2, 0, job, blocking=bool(call.get("blocking", True)))
 
 
 def _limit(call: dict[str, Any]) -> tuple[float | None, float | None]:

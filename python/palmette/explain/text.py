@@ -7,9 +7,9 @@ from typing import Any
 
 from palmette import _core, settings
 from palmette.explain.costs import Cost
-from palmette.explain.decision import NONE, OFF, REPRODUCIBLE, Asked, Decision, RowCheck
+from palmette.explain.decision import NONE, OFF, REPRODUCIBLE, CollectiveCall, Decision, RowCheck
 from palmette.explain.measured import MeasuredTime
-from palmette.explain.report import Explained
+from palmette.explain.report import CallSummary
 from palmette.plan.request import details_of
 from palmette.present.words import wrapped
 from palmette.tune.rows import TUNED
@@ -147,7 +147,7 @@ def _whom_to_believe(decision: Decision) -> str:
     return "Believe the row: it was measured, on another machine, and the model's costs are assumed or incomplete."
 
 
-def tune_line(asked: Asked) -> str:
+def tune_line(asked: CollectiveCall) -> str:
     """Return the command that measures a call's cell."""
     size = f" --sizes {_core.format_size(asked.size_bytes)}" if asked.size_bytes > 0 else ""
     root = f" --root {asked.root}" if asked.root else ""
@@ -194,7 +194,7 @@ def force_lines(decision: Decision, other: str | None, before: Sequence[str] = (
     ]
 
 
-def _first_that_serves(asked: Asked) -> str | None:
+def _first_that_serves(asked: CollectiveCall) -> str | None:
     collective = _core.collective_of(asked.function)
     details = details_of(collective, ordered=asked.ordered, shared_memory=asked.may_share)
     for one in _core.algorithms():
@@ -214,7 +214,7 @@ def gain_lines(report: Mapping[str, Any]) -> list[str]:
     return [*wrapped(sentence), *wiring, ""]
 
 
-def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
+def report_lines(rows: Sequence[CallSummary], notes: Sequence[str]) -> list[str]:
     """Return a paragraph for each row of a report."""
     lines: list[str] = []
     for one in rows:
@@ -247,13 +247,13 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
     return lines + ([""] if notes else []) + [line for note in notes for line in wrapped(note)]
 
 
-def _middle(one: Explained) -> str:
+def _middle(one: CallSummary) -> str:
     """The size of the prediction, where that isn't the size of all calls."""
     size = _core.format_size(one.predicted_bytes) if one.predicted_bytes is not None else one.size
     return "" if size == one.size else f" at {size}, the middle of these sizes"
 
 
-def _taken(cost: Cost, one: Explained) -> str:
+def _taken(cost: Cost, one: CallSummary) -> str:
     return f"{cost.spec} (taken)" if cost.spec == one.algorithm else cost.spec
 
 

@@ -119,7 +119,7 @@ def _reduce_scatters(prefix: str) -> dict[str, Kin]:
 
 
 _ONE_TREE: tuple[dict[str, Kin], str] = {}, "MPICH has only its binomial tree for this"
-"""Of gather and scatter: there is one algorithm, and ranks may disagree on MPICH's measure of the size."""
+"""Match of gather and scatter: there is one algorithm, and ranks may disagree on MPICH's measure of the size."""
 _NO_LEADERS = "MPICH has no leaders for this"
 _NOTHING_NEAR = "MPICH has nothing near for this"
 _NOT_COMBINED = "MPICH doesn't combine messages for a node"

@@ -13,12 +13,12 @@ from palmette.present.table import Column, Table, aligned
 from palmette.present.words import wrapped
 from palmette.units import bytes_text, rate_text
 
-SHOWN = 5
+MAX_LINKS = 5
 """Number of links that are listed."""
 
 
 @dataclass(frozen=True)
-class Played:
+class FlowRun:
     """One simulation of a plan: quiet, or under background traffic."""
 
     label: str
@@ -68,7 +68,7 @@ class Played:
         return used[:count]
 
 
-def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
+def played_json(played: FlowRun, *, over_time: bool = False) -> dict[str, Any]:
     """Return all results; `over_time`: including the bytes that each link carried in each interval."""
     result = played.result
     document: dict[str, Any] = {
@@ -110,7 +110,7 @@ def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
     return document
 
 
-def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) -> dict[str, Any]:
+def both_json(quiet: FlowRun, loaded: FlowRun | None, *, over_time: bool = False) -> dict[str, Any]:
     """Return the quiet simulation, the loaded one, and the bound."""
     return {
         "bound": limit_json(quiet.bound),
@@ -119,8 +119,8 @@ def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) 
     }
 
 
-def lines(quiet: Played, loaded: Played | None) -> list[str]:
-    """The same as text: times, levels, the busiest links, unknown costs that were taken as zero."""
+def lines(quiet: FlowRun, loaded: FlowRun | None) -> list[str]:
+    """Return a summary as lines: times, levels, the busiest links, unknown costs that were taken as zero."""
     both = [quiet] if loaded is None else [quiet, loaded]
     out = [*_times(both), "", *_levels(both)]
     for played in both:
@@ -132,7 +132,7 @@ def lines(quiet: Played, loaded: Played | None) -> list[str]:
     return out
 
 
-def _times(both: list[Played]) -> list[str]:
+def _times(both: list[FlowRun]) -> list[str]:
     rows: list[tuple[str, ...]] = []
     if len(both) > 1:
         rows.append(("", *(played.label for played in both)))
@@ -150,14 +150,14 @@ def _times(both: list[Played]) -> list[str]:
     return [*aligned(rows), *_under_way(both[-1])]
 
 
-def _under_way(played: Played) -> list[str]:
+def _under_way(played: FlowRun) -> list[str]:
     """Why nothing of the background has ended, though it takes its share; nothing where something has."""
     if played.result.background_messages > 0 or played.background_bytes <= 0:
         return []
     return wrapped("no background message ended before the plan did; those under way took their share of the links")
 
 
-def _by_level(played: Played) -> dict[int, list[_core.FlowLink]]:
+def _by_level(played: FlowRun) -> dict[int, list[_core.FlowLink]]:
     levels: dict[int, list[_core.FlowLink]] = {}
     for link in played.links:
         levels.setdefault(link.level, []).append(link)
@@ -168,7 +168,7 @@ def _mean(links: list[_core.FlowLink]) -> float:
     return sum(link.utilisation for link in links) / len(links)
 
 
-def _levels(both: list[Played]) -> list[str]:
+def _levels(both: list[FlowRun]) -> list[str]:
     """A row per level: bytes of the plan, then mean and maximum utilisation of its links."""
     head = ["between", "links", "bytes"]
     for played in both:
@@ -186,8 +186,8 @@ def _levels(both: list[Played]) -> list[str]:
     return aligned(rows)
 
 
-def _busiest(played: Played, labelled: bool) -> list[str]:
-    shown = played.busiest(SHOWN)
+def _busiest(played: FlowRun, labelled: bool) -> list[str]:
+    shown = played.busiest(MAX_LINKS)
     if not shown:
         return []
     columns: list[Column[_core.FlowLink]] = [

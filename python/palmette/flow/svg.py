@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from palmette import _core
-from palmette.flow.summary import Played
+from palmette.flow.summary import FlowRun
 from palmette.present.charts import DASHES
 from palmette.present.colors import heat
 from palmette.present.picture import MARGIN, Picture
@@ -29,7 +29,7 @@ class _Row:
     total: str
 
 
-def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
+def svg(quiet: FlowRun, loaded: FlowRun | None, title: str, subtitle: str) -> str:
     """Return the picture as a complete document; loaded is drawn below quiet, on the same time axis."""
     both = [quiet] if loaded is None else [quiet, loaded]
     longest = max(played.result.seconds for played in both)
@@ -48,7 +48,7 @@ def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
     return picture.document(_LEFT + _WIDTH + MARGIN, y + 24)
 
 
-def _panel(picture: Picture, played: Played, top: float, longest: float, *, labelled: bool) -> float:
+def _panel(picture: Picture, played: FlowRun, top: float, longest: float, *, labelled: bool) -> float:
     result = played.result
     multiple = f", {played.multiple:.3g} times the bound" if played.multiple is not None else ""
     before = f"{played.label}: " if labelled else ""
@@ -73,7 +73,7 @@ def _panel(picture: Picture, played: Played, top: float, longest: float, *, labe
     return y + 36
 
 
-def _rows(played: Played) -> list[tuple[str, list[_Row]]]:
+def _rows(played: FlowRun) -> list[tuple[str, list[_Row]]]:
     """The rows of each level: its links; of too many, the busiest in their order, then the mean of the others."""
     by_level: dict[int, list[int]] = {}
     for index, link in enumerate(played.links):
@@ -92,7 +92,7 @@ def _rows(played: Played) -> list[tuple[str, list[_Row]]]:
     return out
 
 
-def _row(played: Played, index: int) -> _Row:
+def _row(played: FlowRun, index: int) -> _Row:
     link = played.links[index]
     name = played.name_of(link)
     used = f"{100 * link.utilisation:.0f} %"
@@ -101,7 +101,7 @@ def _row(played: Played, index: int) -> _Row:
     return _Row(clipped(name, 22), note, shares, carried, f"{bytes_text(link.bytes)}, {used}")
 
 
-def _mean_row(played: Played, indices: list[int]) -> _Row:
+def _mean_row(played: FlowRun, indices: list[int]) -> _Row:
     shares, carried = (
         [sum(column) / len(indices) for column in zip(*rows, strict=True)]
         for rows in zip(*(_columns(played, index) for index in indices), strict=True)
@@ -113,7 +113,7 @@ def _mean_row(played: Played, indices: list[int]) -> _Row:
     return _Row(label, f"{label}: {each} bytes of the plan each, used {used}", shares, carried, f"{each}, {used}")
 
 
-def _columns(played: Played, index: int) -> tuple[list[float], list[float]]:
+def _columns(played: FlowRun, index: int) -> tuple[list[float], list[float]]:
     """Utilisation and bytes of a link in at most COLUMNS columns of equal length."""
     result = played.result
     capacity = played.links[index].capacity_bytes_per_s
@@ -130,7 +130,7 @@ def _columns(played: Played, index: int) -> tuple[list[float], list[float]]:
 
 
 def _cells(picture: Picture, row: _Row, y: float, span: float, seconds: float) -> None:
-    """Rectangles with their bytes as tooltips; adjacent ones of one colour are merged."""
+    """Rectangles with their bytes as tooltips; adjacent ones of one color are merged."""
     count = len(row.shares)
     width = span / count if count else 0.0
     colors = [heat(share) for share in row.shares]

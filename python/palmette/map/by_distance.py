@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from palmette.map.matrix import Matrix
-from palmette.map.methods import MappedByDistance, bytes_times_distance
+from palmette.map.methods import DistanceOrder, bytes_times_distance
 from palmette.map.pattern import Pattern
 from palmette.map.text import ratio_text
 
 
 @dataclass(frozen=True)
-class Compared:
+class DistanceCosts:
     """The longest distance that a message goes and the sum of bytes times distance, before and after."""
 
     slowest: tuple[float, float]
     weighted: tuple[float, float]
 
 
-def compare(distances: Matrix, pattern: Pattern, mapped: MappedByDistance) -> Compared:
+def compare(distances: Matrix, pattern: Pattern, mapped: DistanceOrder) -> DistanceCosts:
     """Compare the order found with the ranks as they are."""
     both = np.maximum(distances, distances.T)
     slowest, weighted = [], []
@@ -29,10 +29,10 @@ def compare(distances: Matrix, pattern: Pattern, mapped: MappedByDistance) -> Co
         places = np.array(order)
         slowest.append(float(both[places[pattern.source], places[pattern.target]].max(initial=0.0)))
         weighted.append(bytes_times_distance(distances, pattern, order))
-    return Compared((slowest[0], slowest[1]), (weighted[0], weighted[1]))
+    return DistanceCosts((slowest[0], slowest[1]), (weighted[0], weighted[1]))
 
 
-def line_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> str:
+def line_of(pattern: Pattern, mapped: DistanceOrder, compared: DistanceCosts) -> str:
     """Return the sentence that follows the order."""
     before, after = compared.slowest
     text = f"{pattern.name} by {mapped.method}: slowest edge {before:.4g} as placed, {after:.4g} now"
@@ -46,7 +46,7 @@ def line_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> s
     return text
 
 
-def json_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> dict[str, Any]:
+def json_of(pattern: Pattern, mapped: DistanceOrder, compared: DistanceCosts) -> dict[str, Any]:
     """Return all of it as a dictionary."""
     return {
         "pattern": pattern.name,

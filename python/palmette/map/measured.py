@@ -17,15 +17,15 @@ TRIPS = 20
 """Round trips of a pair."""
 SECONDS_PER_ROUND = 0.5
 FIRST = "# seconds of half a round trip of "
-"""Begins the file."""
+"""Beginning of the file."""
 NOISY = 0.5
 """A typical spread from which on an order would follow noise."""
 HOSTS = "# hosts:"
-"""Begins the remark with the host of each rank."""
+"""Beginning of the remark with the host of each rank."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class LatencyMatrix:
     """Seconds of half a round trip between ranks, symmetric, with zeros on the diagonal.
 
     `spread` has for each pair what lies between its quartiles, relative to its median.
@@ -90,7 +90,7 @@ def rounds_of(ranks: int) -> list[list[Pair]]:
 
 def measure(
     asker: Asker, job: JobLine, size_bytes: int, name: str, progress: Callable[[int, int], None] | None = None
-) -> Measured:
+) -> LatencyMatrix:
     """Measure on a running job. `progress` is called with the rounds done and all of them.
 
     The pairs of a round measure at once, so that times include what they take from each other on common links. Raises
@@ -108,7 +108,7 @@ def measure(
             seconds[a, b] = seconds[b, a] = median
             spread[a, b] = spread[b, a] = (upper - lower) / median if median > 0 else 0.0
     separate = len(set(job.processors)) >= len(set(job.hosts))
-    return Measured(size_bytes, seconds, spread, job.processors if separate else job.hosts, name)
+    return LatencyMatrix(size_bytes, seconds, spread, job.processors if separate else job.hosts, name)
 
 
 def check_replaces(path: str | Path) -> None:

@@ -28,11 +28,11 @@ METHODS = {
 """Name -> sentence, in the order in which `auto` tries them."""
 
 MOST_REFINED = 4096
-"""Up to so many ranks the order is refined by pairwise exchange."""
+"""Most ranks whose order is refined by pairwise exchange."""
 
 
 @dataclass(frozen=True)
-class Mapped:
+class RankOrder:
     """An order, the method that found it, and the resulting link loads."""
 
     order: list[int]
@@ -43,32 +43,32 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class MappedByDistance:
+class DistanceOrder:
     """An order of places of which only distances are known."""
 
     order: list[int]
     method: str
     bound: float | None = None
-    """For a ring: no order has a slowest edge below this; None: unknown."""
+    """Lower bound of a ring's slowest edge in any order; None: unknown."""
 
 
-def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> MappedByDistance:
+def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> DistanceOrder:
     """Find an order for places given by their distances. Raises MapError for a method that needs a tree."""
     p, values = len(distances), distances.ravel().tolist()
     heuristic = pattern.name if pattern.name in HEURISTICS else None
     if method == "as_placed":
-        return MappedByDistance(list(range(p)), method)
+        return DistanceOrder(list(range(p)), method)
     if method == "greedy":
-        return MappedByDistance(_core.order_by_distance("ring", p, values), method)
+        return DistanceOrder(_core.order_by_distance("ring", p, values), method)
     if method in ("auto", "optimal") and pattern.name == "ring":
         ring = _core.bottleneck_ring(p, values)
-        return MappedByDistance(ring.order, "optimal", ring.bound)
+        return DistanceOrder(ring.order, "optimal", ring.bound)
     if method in ("auto", "heuristic") and heuristic is not None:
-        return MappedByDistance(_core.order_by_distance(heuristic, p, values), "heuristic")
+        return DistanceOrder(_core.order_by_distance(heuristic, p, values), "heuristic")
     if method == "auto":
         order = _core.order_by_distance("ring", p, values)
         better = bytes_times_distance(distances, pattern, order) < bytes_times_distance(distances, pattern, range(p))
-        return MappedByDistance(order, "greedy") if better else MappedByDistance(list(range(p)), "as_placed")
+        return DistanceOrder(order, "greedy") if better else DistanceOrder(list(range(p)), "as_placed")
     usable = [
         "as_placed",
         "greedy",
@@ -88,7 +88,7 @@ def bytes_times_distance(distances: Matrix, pattern: Pattern, order: Sequence[in
     return float((along * pattern.bytes).sum())
 
 
-def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> Mapped:
+def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> RankOrder:
     """Find an order for a job's seats. Raises MapError for a method that doesn't apply to the pattern."""
     makers = _makers(job, pattern)
     if method == "auto":
@@ -137,9 +137,9 @@ def _with_rest(job: _core.Job, order: list[int]) -> list[int]:
     return order + [place for place in map(job.rank_at, range(job.size)) if place not in taken]
 
 
-def _mapped(job: _core.Job, pattern: Pattern, name: str, make: Callable[[], Sequence[int]]) -> Mapped:
+def _mapped(job: _core.Job, pattern: Pattern, name: str, make: Callable[[], Sequence[int]]) -> RankOrder:
     order = list(make())
-    return Mapped(order, name, count_traffic(job, pattern, order))
+    return RankOrder(order, name, count_traffic(job, pattern, order))
 
 
 def _clearly_better(one: Traffic, other: Traffic) -> bool:

@@ -31,10 +31,10 @@ class Pattern:
     target: Ints
     bytes: Floats
     extents: tuple[int, ...] = ()
-    """Of a stencil's grid, whose cells the ranks are row by row."""
+    """Extents of a stencil's grid, whose cells the ranks are row by row."""
     periodic: tuple[bool, ...] = ()
     exchanged: float = 0.0
-    """Of a recorded run: how many of the bytes were in all-to-all exchanges."""
+    """Bytes of a recorded run that were in all-to-all exchanges."""
 
 
 def parse_pattern(form: str, ranks: int, size: int) -> Pattern:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palmette.map.methods import Mapped
+from palmette.map.methods import RankOrder
 from palmette.map.pattern import Pattern
 from palmette.map.text import ratio_text
 from palmette.map.traffic import Traffic
@@ -25,7 +25,7 @@ class _Link:
     value: tuple[float, float]
 
 
-def svg(pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> str:
+def svg(pattern: Pattern, placement: str, before: Traffic, mapped: RankOrder) -> str:
     """Return the picture as a complete SVG document: two bars for each link, by its time where capacities are known."""
     timed = before.busiest is not None and before.busiest.seconds is not None
     levels = _links(before, mapped.traffic, timed)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from palmette import _core
-from palmette.map.methods import Mapped
+from palmette.map.methods import RankOrder
 from palmette.map.pattern import Pattern
-from palmette.map.traffic import Busiest, LevelTraffic, Traffic
+from palmette.map.traffic import BottleneckLink, LevelTraffic, Traffic
 from palmette.map.writers import hosts_in_order
 from palmette.present.table import aligned
 from palmette.present.words import clipped, wrapped
@@ -31,7 +31,7 @@ def ratio_text(before: float, after: float) -> str:
     return f"{after / before:.3g}x more" if before > 0 else "more"
 
 
-def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> list[str]:
+def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: RankOrder) -> list[str]:
     """Return the report."""
     levels = ", ".join(plural(level.count, level.name) for level in reversed(job.levels))
     after = mapped.traffic
@@ -71,7 +71,7 @@ def _exchanges(pattern: Pattern) -> list[str]:
     return [f"all-to-all exchanges are {pattern.exchanged / total:.0%} of {bytes_text(total)} bytes"]
 
 
-def json_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> dict[str, Any]:
+def json_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: RankOrder) -> dict[str, Any]:
     """Return the same as a dictionary, with each link."""
     return {
         "pattern": pattern.name,
@@ -117,5 +117,5 @@ def _level_json(level: LevelTraffic) -> dict[str, Any]:
     }
 
 
-def _link(busiest: Busiest) -> str:
+def _link(busiest: BottleneckLink) -> str:
     return f"{clipped(busiest.group, 16)} {'out' if busiest.outwards else 'in'}"

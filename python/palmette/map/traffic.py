@@ -38,7 +38,7 @@ class LevelTraffic:
 
 
 @dataclass(frozen=True)
-class Busiest:
+class BottleneckLink:
     """The bottleneck link: the one that takes longest, or carries most bytes where no capacity is known."""
 
     level: str
@@ -57,7 +57,7 @@ class Traffic:
     """Down to hosts, outermost first."""
     hop_bytes: float
     """Hop-bytes: bytes times the edges of the tree on their path, those inside of hosts included."""
-    busiest: Busiest | None
+    busiest: BottleneckLink | None
     """None: nothing leaves a host."""
 
     @property
@@ -98,9 +98,9 @@ def groups_of_positions(level: _core.JobLevel) -> Ints:
     return np.repeat(np.arange(level.count, dtype=np.int32), level.sizes)
 
 
-def _busiest(levels: Sequence[LevelTraffic]) -> Busiest | None:
+def _busiest(levels: Sequence[LevelTraffic]) -> BottleneckLink | None:
     fastest = max((float(level.capacity.max()) for level in levels), default=0.0)
-    found: tuple[float, Busiest] | None = None
+    found: tuple[float, BottleneckLink] | None = None
     for level in levels:
         capacity = np.where(level.capacity > 0, level.capacity, fastest if fastest > 0 else 1.0)
         seconds = level.busier / capacity
@@ -108,6 +108,6 @@ def _busiest(levels: Sequence[LevelTraffic]) -> Busiest | None:
         if seconds[group] > 0 and (found is None or seconds[group] > found[0]):
             outwards = bool(level.out[group] >= level.into[group])
             time = float(seconds[group]) if fastest > 0 else None
-            link = Busiest(level.name, level.groups[group], float(level.busier[group]), outwards, time)
+            link = BottleneckLink(level.name, level.groups[group], float(level.busier[group]), outwards, time)
             found = float(seconds[group]), link
     return None if found is None else found[1]

@@ -16,7 +16,7 @@ FORMAT = "palmette-traffic"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTraffic:
     """What a run sent and exchanged by ranks of MPI_COMM_WORLD, and where those ranks were."""
 
     pattern: Pattern
@@ -26,7 +26,7 @@ class Recorded:
     """Sentences on traffic that was not recorded."""
 
 
-def read_traffic(path: str | Path) -> Recorded:
+def read_traffic(path: str | Path) -> RecordedTraffic:
     """Return the messages of a file, of whichever form it has.
 
     By its name: JSON, or a file of Open MPI's monitoring (`monitoring.read_monitored`). Else rows of numbers
@@ -36,10 +36,10 @@ def read_traffic(path: str | Path) -> Recorded:
     same pair may come several times. Raises MapError naming the file and the place in it.
     """
     if Path(path).suffix == ".json":
-        return Recorded(_read_json(path))
+        return RecordedTraffic(_read_json(path))
     if is_monitored(path):
-        return Recorded(read_monitored(path))
-    return Recorded(pattern_of_matrix(read_matrix(path), Path(path).name))
+        return RecordedTraffic(read_monitored(path))
+    return RecordedTraffic(pattern_of_matrix(read_matrix(path), Path(path).name))
 
 
 def _read_json(path: str | Path) -> Pattern:

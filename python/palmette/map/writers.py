@@ -15,11 +15,11 @@ from palmette.map.errors import MapError
 
 @dataclass(frozen=True)
 class Writer:
-    """One form of file."""
+    """A form of file."""
 
     sentence: str
     usage: str
-    """How it is used; {file} stands for its name, {ranks} for their number."""
+    """How the file is used; {file} stands for its name, {ranks} for the number of ranks."""
     text: Callable[[_core.Job, list[int]], str]
     first: str
     """What the first line looks like, as a regular expression: a file of another form is no earlier order."""

@@ -29,15 +29,15 @@ from palmette.run.command_line import CommandLine, read_command_line
 from palmette.run.launcher_options import LauncherOptions
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.rewrite import Amended, rewrite
+from palmette.run.rewrite import Amendments, rewrite
 from palmette.units import plural
 
 AS_LAUNCHED = "as launched"
 """The placement of ranks that a launcher's line has put somewhere."""
 PROBE = "patternbench"
-"""Without a pattern it says where its ranks are, and ends."""
+"""Program that tells where its ranks are, and ends, if it is given no pattern."""
 PROBE_S = 300.0
-"""For a launcher that waits for nodes."""
+"""Time limit of PROBE, which allows for a launcher that waits for nodes."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Line:
         # What files say to every job isn't measured, as on other places.
         given = {"PALMETTE_SITE": "0", **self.libraries(), **(variables or {})}
         preloads = [Path(word) for word in given.pop(LD_PRELOAD, "").split(":") if word]
-        amended: Amended = {LD_PRELOAD: partial(with_preload, preloads)} if preloads else {}
+        amended: Amendments = {LD_PRELOAD: partial(with_preload, preloads)} if preloads else {}
         words, extra = rewrite(self._read(argv), given, amended, os.environ)
         return with_variables(extra, words) if extra else list(words)
 

@@ -41,7 +41,7 @@ STARTS_ALL: tuple[LauncherKind, ...] = ("srun", "flux", "aprun", "pals")
 LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 """Where the build puts the preload libraries."""
 PROGRAMS = LIBRARIES.with_name("bin")
-"""Where it puts the measuring MPI programs."""
+"""Where the build puts the measuring MPI programs."""
 
 
 class Evidence(NamedTuple):

@@ -19,7 +19,7 @@ from palmette.mpi.elf import Binary, read_binary
 SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-class Needed(NamedTuple):
+class NeededLibrary(NamedTuple):
     """One DT_NEEDED entry: the name, who asks for it, and the file that serves it (None: not found)."""
 
     name: str
@@ -36,7 +36,7 @@ def needed_libraries(
     environment: Mapping[str, str],
     stop: Callable[[str], bool] = lambda name: False,
     examined: set[Path] | None = None,
-) -> Iterator[Needed]:
+) -> Iterator[NeededLibrary]:
     """Yield every library that `program` needs, itself or through others, nearest first, each name once.
 
     What a library needs isn't followed when `stop(its name)` is true. Files that can't be read count as not found.
@@ -54,7 +54,7 @@ def needed_libraries(
                 continue
             seen.add(name)
             found = _find(name, binary, rpath, environment, program.machine, examined)
-            yield Needed(name, binary.path, found.path if found else None)
+            yield NeededLibrary(name, binary.path, found.path if found else None)
             if found is not None and not stop(name):
                 queue.append((found, rpath))
 

@@ -14,7 +14,7 @@ from palmette.mpi.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
 from palmette.mpi.elf import MAGIC, defines, is_program, read_binary
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch.kept import Signature, keep, recall, signature
-from palmette.mpi.libraries import Needed, needed_libraries
+from palmette.mpi.libraries import NeededLibrary, needed_libraries
 from palmette.mpi.sanitizer import is_asan
 
 MAX_INTERPRETERS = 4
@@ -45,7 +45,7 @@ class Program(NamedTuple):
         return self.path != self.executed
 
 
-class Linked(NamedTuple):
+class LinkInfo(NamedTuple):
     """What an ELF file is linked with, as far as it matters here.
 
     `evidence` is None without a shared MPI. `is_static`: no dynamic loader starts it, so nothing can be preloaded.
@@ -84,7 +84,7 @@ def _why_not(word: str, directory: Path, by_launcher: bool) -> str:
     return "no such program here; correct the name, or PATH (`palmette doctor` lists the launchers there)"
 
 
-def linked(program: Path, environment: Mapping[str, str]) -> Linked:
+def linked(program: Path, environment: Mapping[str, str]) -> LinkInfo:
     """Return what the ELF file `program` is linked with, by itself or through a library.
 
     The result is cached on disk, and valid as long as none of the examined files changes and none appears where one
@@ -106,7 +106,7 @@ def linked(program: Path, environment: Mapping[str, str]) -> Linked:
     return found
 
 
-def _to_keep(found: Linked, files: list[tuple[str, Signature | None]]) -> object:
+def _to_keep(found: LinkInfo, files: list[tuple[str, Signature | None]]) -> object:
     return {
         "evidence": [found.evidence.abis, found.evidence.because] if found.evidence else None,
         "is_static": found.is_static,
@@ -116,7 +116,7 @@ def _to_keep(found: Linked, files: list[tuple[str, Signature | None]]) -> object
     }
 
 
-def _recalled(stored: object) -> Linked | None:
+def _recalled(stored: object) -> LinkInfo | None:
     """Return the cached result if it is still valid."""
     if not isinstance(stored, dict):
         return None
@@ -128,22 +128,22 @@ def _recalled(stored: object) -> Linked | None:
             abis, because = stored["evidence"]
             evidence = Evidence(tuple(abi for abi in ABIS if abi in abis), str(because))
         asan = Path(stored["asan"]) if stored["asan"] else None
-        return Linked(evidence, bool(stored["is_static"]), bool(stored["holds_mpi"]), asan)
+        return LinkInfo(evidence, bool(stored["is_static"]), bool(stored["holds_mpi"]), asan)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _linked(program: Path, environment: Mapping[str, str], examined: set[Path]) -> Linked:
+def _linked(program: Path, environment: Mapping[str, str], examined: set[Path]) -> LinkInfo:
     try:
         binary = read_binary(program)
     except OSError:  # it may be executed all the same
-        return Linked(None)
+        return LinkInfo(None)
     if binary is None:
         raise RunError(f"{program} is damaged, or no program of this machine (ELF); build it again")
     if binary.is_static:
-        return Linked(None, is_static=True, holds_mpi=_mentions(program, b"MPI_Init"))
-    found: dict[Abi, Needed] = {}
-    unknown: list[Needed] = []
+        return LinkInfo(None, is_static=True, holds_mpi=_mentions(program, b"MPI_Init"))
+    found: dict[Abi, NeededLibrary] = {}
+    unknown: list[NeededLibrary] = []
     asan: Path | None = None
     for library in needed_libraries(binary, environment, stop=is_mpi, examined=examined):
         abi = abi_of(library.name)
@@ -161,8 +161,8 @@ def _linked(program: Path, environment: Mapping[str, str], examined: set[Path]) 
         raise RunError(f"{program} needs {unknown[0].name}, an MPI that palmette has no library for (it has {known})")
     for abi, library in found.items():
         through = "" if library.by == program else f" through {library.by.name}"
-        return Linked(Evidence((abi,), f"{program.name} needs {library.name}{through}"), asan=asan)
-    return Linked(None, holds_mpi=defines(program, "MPI_Init"), asan=asan)
+        return LinkInfo(Evidence((abi,), f"{program.name} needs {library.name}{through}"), asan=asan)
+    return LinkInfo(None, holds_mpi=defines(program, "MPI_Init"), asan=asan)
 
 
 def _mentions(path: Path, text: bytes) -> bool:
@@ -173,7 +173,7 @@ def _mentions(path: Path, text: bytes) -> bool:
         return contents.find(text) >= 0
 
 
-def linked_itself(program: Program, environment: Mapping[str, str]) -> Linked:
+def linked_itself(program: Program, environment: Mapping[str, str]) -> LinkInfo:
     """Return what the program itself is linked with.
 
     Raises RunError as `linked` does, and for a program with its MPI linked in statically.
@@ -190,7 +190,7 @@ def linked_itself(program: Program, environment: Mapping[str, str]) -> Linked:
 
 def linked_behind(
     program: Program, arguments: Sequence[str], environment: Mapping[str, str], directory: Path
-) -> Linked | None:
+) -> LinkInfo | None:
     """Return what the first MPI program among the arguments of a wrapper is linked with: `numactl -m 0 ./app`.
 
     None when no argument is such a program. Raises RunError as `linked` does.

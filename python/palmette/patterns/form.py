@@ -21,7 +21,7 @@ from palmette.patterns.groups import KINDS, WAYS
 LIBRARIES = {"mpi": 0, "rma": 1, "shm": 2, "single_copy": 3}
 """Transports of a part, with their numbers in the program's input: MPI's point to point, MPI_Put, chunks through
 shared memory, single copy from the sender's memory."""
-NEAR = ("shm", "single_copy")
+INTRA_NODE = ("shm", "single_copy")
 """Intra-node transports."""
 
 _KEYS = {
@@ -110,7 +110,7 @@ def _part(text: str) -> Part:
     for name in (inside, between) if slash else (inside,):
         if name not in LIBRARIES:
             raise PatternError(f"'{text}': '{name}' is none of {', '.join(LIBRARIES)}; two are inside/between hosts")
-    if slash and between in NEAR:
+    if slash and between in INTRA_NODE:
         raise PatternError(f"'{text}': {between} doesn't reach another host; give mpi or rma behind the /")
     part = Part(text, kind, keys, inside, between if slash else inside)
     part.number("width", None)

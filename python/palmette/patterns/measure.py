@@ -19,7 +19,7 @@ from palmette.mpi.abi import Abi, measuring_program
 from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form
-from palmette.patterns.rates import Measured, evaluate
+from palmette.patterns.rates import PatternResult, evaluate
 from palmette.patterns.seats import Seats
 from palmette.patterns.transfers import Plan, plan
 
@@ -71,7 +71,7 @@ def program(abi: Abi) -> Path:
     return measuring_program(PROGRAM, abi, PatternError)
 
 
-class OnPlace:
+class PatternRunner:
     """A lab's ranks, local ones, or those of a launcher's line."""
 
     def __init__(self, place: Place, mpi: Installation, placement: str, ppn: int | None, ranks: int | None) -> None:
@@ -99,7 +99,7 @@ class OnPlace:
         return ["--clock", self.place.clock, "--wait", "spin" if self.place.spins else "sleep"]
 
 
-def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], settings: Settings) -> list[Measured]:
+def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], settings: Settings) -> list[PatternResult]:
     """Measure all patterns of all sizes in one job. Raises PatternError."""
     seats = Seats.on(runner.machine(), runner.hosts())
     plans = [plan(form, seats, size) for form in forms for size in sizes]
@@ -125,7 +125,7 @@ def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], setting
 
 def _evaluated(
     events: Sequence[dict[str, Any]], plans: Sequence[Plan], seats: Seats, done: subprocess.CompletedProcess[str]
-) -> list[Measured]:
+) -> list[PatternResult]:
     named = [str(host).split(".")[0] for host in events[0]["hosts"]]
     if "localhost" not in seats.hosts and named != [host.split(".")[0] for host in seats.hosts]:
         raise PatternError("the ranks are not on the hosts that the placement says; the launcher placed them otherwise")

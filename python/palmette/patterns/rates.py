@@ -59,7 +59,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Busiest:
+class BottleneckLink:
     """The bottleneck link, whose time is a lower bound of the pattern's."""
 
     text: str
@@ -68,13 +68,13 @@ class Busiest:
 
 
 @dataclass
-class Measured:
+class PatternResult:
     """One pattern of one size, measured."""
 
     plan: Plan
     rates: list[Rate] = field(default_factory=list)
     whole: Rate | None = None
-    busiest: Busiest | None = None
+    busiest: BottleneckLink | None = None
     late: int = 0
     """Calls that started too late on some rank, which don't count unless all did."""
     wrong_ranks: int = 0
@@ -89,14 +89,14 @@ class Measured:
         return self.whole.median_s / self.busiest.seconds
 
 
-def evaluate(plan: Plan, seats: Seats, samples: dict[str, Any], messages: dict[str, Any]) -> Measured:
+def evaluate(plan: Plan, seats: Seats, samples: dict[str, Any], messages: dict[str, Any]) -> PatternResult:
     """Return the rates of what patternbench wrote; of all calls where none started in time."""
     time_s, late_s = np.array(samples["time_s"]), np.array(samples["late_s"])
     good = in_time(time_s, late_s)
     if not good.any():
         good = np.ones_like(good)
         late_s = np.full_like(late_s, np.inf)
-    made = Measured(plan, late=int((~in_time(time_s, late_s)).sum()), wrong_ranks=int(samples["wrong_ranks"]))
+    made = PatternResult(plan, late=int((~in_time(time_s, late_s)).sum()), wrong_ranks=int(samples["wrong_ranks"]))
     count, total = [0] * len(plan.kinds), [0] * len(plan.kinds)
     for one in plan.transfers:
         count[one.kind] += 1
@@ -130,7 +130,7 @@ def _rate(part: str, level: str, step: int, messages: int, size: int, times: Tim
     )  # fmt: skip
 
 
-def busiest(plan: Plan, seats: Seats) -> Busiest | None:
+def busiest(plan: Plan, seats: Seats) -> BottleneckLink | None:
     """Return the busiest link of the slowest step, with the bound summed over all steps; None: no capacity known."""
     total_s, worst = 0.0, None
     for step in range(plan.steps):
@@ -138,12 +138,12 @@ def busiest(plan: Plan, seats: Seats) -> Busiest | None:
         if found is not None:
             total_s += found.seconds
             worst = found if worst is None or found.seconds > worst.seconds else worst
-    return Busiest(worst.text, worst.bytes, total_s) if worst is not None else None
+    return BottleneckLink(worst.text, worst.bytes, total_s) if worst is not None else None
 
 
-def _busiest_of_step(transfers: Sequence[Any], seats: Seats) -> Busiest | None:
+def _busiest_of_step(transfers: Sequence[Any], seats: Seats) -> BottleneckLink | None:
     job = seats.job
-    worst: Busiest | None = None
+    worst: BottleneckLink | None = None
     for level in job.levels:
         out, into = [0] * level.count, [0] * level.count
         for one in transfers:
@@ -155,5 +155,5 @@ def _busiest_of_step(transfers: Sequence[Any], seats: Seats) -> Busiest | None:
         for loads, word in ((out, "out of"), (into, "into")):
             for group, (size, capacity) in enumerate(zip(loads, level.up_bytes_per_s, strict=True)):
                 if capacity > 0 and size > 0 and (worst is None or size / capacity > worst.seconds):
-                    worst = Busiest(f"{word} {level.names[group]}", size, size / capacity)
+                    worst = BottleneckLink(f"{word} {level.names[group]}", size, size / capacity)
     return worst

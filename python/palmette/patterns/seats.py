@@ -10,9 +10,9 @@ from palmette import _core
 from palmette.patterns.errors import PatternError
 
 INSIDE = "inside"
-"""Between ranks that no level separates."""
+"""Name of the pairs of ranks that no level separates."""
 SELF = "self"
-"""From a rank to itself."""
+"""Name of what a rank sends to itself."""
 
 
 @dataclass(frozen=True)

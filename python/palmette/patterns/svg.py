@@ -1,6 +1,6 @@
 """A measured pattern as a heat map: bandwidth by sender and receiver.
 
-Rows send, columns receive, both in topology order; lines separate the groups, thicker ones at outer levels. The colour
+Rows send, columns receive, both in topology order; lines separate the groups, thicker ones at outer levels. The color
 of a field is the rate of its messages, on a logarithmic scale; with many ranks fields have no number in them.
 """
 
@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from palmette.patterns.errors import PatternError
-from palmette.patterns.rates import Measured
+from palmette.patterns.rates import PatternResult
 from palmette.patterns.seats import Seats
 from palmette.present.charts import heat_legend
 from palmette.present.colors import heat
@@ -30,7 +30,7 @@ class _Field:
     bytes_per_s: float
 
 
-def svg(made: Measured, seats: Seats, where: str) -> str:
+def svg(made: PatternResult, seats: Seats, where: str) -> str:
     """Return the picture. Raises PatternError for too many ranks."""
     if seats.ranks > MOST_RANKS:
         raise PatternError(f"a picture shows {MOST_RANKS} ranks at most, and there are {seats.ranks}; write --csv")
@@ -59,7 +59,7 @@ def svg(made: Measured, seats: Seats, where: str) -> str:
     return picture.document(_LEFT + extent + MARGIN, max(_TOP + extent + 28, _TOP + 160))
 
 
-def _fields(made: Measured) -> dict[tuple[int, int], _Field]:
+def _fields(made: PatternResult) -> dict[tuple[int, int], _Field]:
     """Bytes of each pair, and their rate: the slowest message of each step counts, steps add up."""
     sizes: dict[tuple[int, int], int] = {}
     times: dict[tuple[int, int, int], float] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from palmette import _core
-from palmette.patterns.rates import WHOLE, Measured, Rate
+from palmette.patterns.rates import WHOLE, PatternResult, Rate
 from palmette.patterns.seats import INSIDE, SELF
 from palmette.present.table import Column, Table
 from palmette.present.words import wrapped
@@ -15,7 +15,7 @@ from palmette.units import bytes_text, plural
 _UNITS = (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 
 
-def table_lines(made: Measured, where: str) -> list[str]:
+def table_lines(made: PatternResult, where: str) -> list[str]:
     """Return the table of one pattern, its busiest link and the number of discarded calls."""
     assert made.whole is not None
     rows = [*made.rates, made.whole] if len(made.rates) > 1 else made.rates
@@ -76,7 +76,7 @@ def _unit(rates: Sequence[Rate]) -> tuple[str, float]:
     return next(((name, scale) for name, scale in _UNITS if least >= scale), _UNITS[-1])
 
 
-_Entry = tuple[str, Measured, Rate]
+_Entry = tuple[str, PatternResult, Rate]
 _SPREAD = ("min", "median", "low", "high", "max")
 
 
@@ -88,7 +88,7 @@ def _entry(key: str, name: str) -> Callable[[_Entry], float]:
     return lambda one: one[2].to_json()[key][name]
 
 
-def _of_whole(value: Callable[[Measured], Any]) -> Callable[[_Entry], Any]:
+def _of_whole(value: Callable[[PatternResult], Any]) -> Callable[[_Entry], Any]:
     return lambda one: value(one[1]) if one[2] is one[1].whole else None
 
 
@@ -105,13 +105,13 @@ _CSV: list[Column[_Entry]] = [
 ]
 
 
-def csv_text(measured: Sequence[tuple[str, Measured]]) -> str:
+def csv_text(measured: Sequence[tuple[str, PatternResult]]) -> str:
     """Return a line for each pattern, part and level, and one for each whole pattern; (where, measured) each."""
     rows = [(where, made, rate) for where, made in measured for rate in (*made.rates, made.whole) if rate is not None]
     return Table(_CSV, rows).csv()
 
 
-def to_json(where: str, made: Measured) -> dict[str, Any]:
+def to_json(where: str, made: PatternResult) -> dict[str, Any]:
     """Return everything but the raw samples."""
     assert made.whole is not None
     return {

@@ -10,7 +10,7 @@ from pathlib import Path
 from palmette.map.errors import MapError
 from palmette.map.matrix import read_matrix
 from palmette.patterns.errors import PatternError
-from palmette.patterns.form import LIBRARIES, NEAR, Form, Part
+from palmette.patterns.form import INTRA_NODE, LIBRARIES, Form, Part
 from palmette.patterns.groups import Pair, pairs
 from palmette.patterns.seats import Seats
 
@@ -202,7 +202,7 @@ def _ways(message: _Message, seats: Seats) -> Iterator[tuple[int, int, list[tupl
 def _library(part: Part, seats: Seats, source: int, target: int) -> str:
     if seats.same_host(source, target):
         return part.inside
-    if part.between in NEAR:
+    if part.between in INTRA_NODE:
         raise PatternError(
             f"'{part.text}': ranks {source} and {target} are on different hosts, which {part.between} doesn't reach;"
             f" write @{part.between}/mpi"

@@ -13,7 +13,7 @@ class NothingChosenError(ValueError):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class AlgorithmChoice:
     """An algorithm as in docs/reference/algorithm-spec.md, and where it comes from."""
 
     algorithm: str
@@ -29,13 +29,13 @@ def choose(
     *,
     ordered: bool = False,
     shared_memory: bool = True,
-) -> Chosen:
+) -> AlgorithmChoice:
     """Return the algorithm that was named, else the table's: PALMETTE_TABLE's where it is set, else the built-in one.
 
     Raises NothingChosenError, and _core.Error for a table that can't be read.
     """
     if algorithm is not None:
-        return Chosen(algorithm, "named on the command line")
+        return AlgorithmChoice(algorithm, "named on the command line")
     path = value_in_force("PALMETTE_TABLE")
     table = _core.Table.from_file(path) if path else _core.Table.built_in()
     whose = path or "built-in table"
@@ -47,4 +47,4 @@ def choose(
             f"the {whose} leaves this call to the MPI ({choice.reason}); name one with --algorithm, "
             f"`palmette plan {collective} --list` shows them"
         )
-    return Chosen(choice.algorithm, f"chosen by the {whose}, {choice.reason.removeprefix('table ')}")
+    return AlgorithmChoice(choice.algorithm, f"chosen by the {whose}, {choice.reason.removeprefix('table ')}")

@@ -68,7 +68,7 @@ def _busiest(plan: _core.Plan, counted: _core.PlanCount) -> dict[str, Any] | Non
 
 
 def count_lines(plan: _core.Plan, bound_s: float | None = None) -> list[str]:
-    """The same as lines: one a level with its busiest link, then the busiest of all and what bounds it."""
+    """Return the counts as lines: one a level with its busiest link, then the busiest of all and what bounds it."""
     counts = count_json(plan, bound_s)
     rows = [("between", "messages", "bytes", "busiest link", "out", "in")]
     for level in counts["levels"]:

@@ -9,7 +9,7 @@ from palmette import _core
 ELEMENT_BYTES = 4
 """Element size of reductions: no cut of a plan goes through an element."""
 _ALWAYS_FITS = 1024
-"""Plans of so many ranks always fit in memory."""
+"""Ranks up to which plans always fit in memory."""
 
 
 class Details(TypedDict):

@@ -13,8 +13,8 @@ from palmette.plan.crossing import Crossings
 from palmette.present.words import wrapped
 from palmette.units import plural, text_width
 
-MOST_EACH = 4
-"""Up to so many messages of one kind get a line each, with their blocks."""
+MAX_MESSAGE_LINES = 4
+"""Most messages of one kind that get a line each, with their blocks."""
 MOST_PAIRS = 24
 MOST_TIMES = 16
 
@@ -105,7 +105,7 @@ def _entry(
         lines = [f"times {first + 1} to {last + 1}, alike but for partners and blocks; time {first + 1}:"]
     for kind in kinds:
         lines.append(f"  {kind.stage}, {crossings.phrase(kind.level)}: {kind.text}")
-        if len(kind.messages) <= MOST_EACH:
+        if len(kind.messages) <= MAX_MESSAGE_LINES:
             lines += [_one(plan, crossings, message) for message in kind.messages]
         else:
             lines += _pairs(crossings, kind.messages, everything)

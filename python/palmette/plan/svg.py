@@ -21,7 +21,7 @@ MOST_TIMES = 64
 
 _OUTWARDS = ("curve0", "curve1", "curve4", "curve3")
 _INWARDS = ("curve2", "curve6")
-"""Colours of levels, from nodes outwards and from nodes inwards: a level looks the same in every picture."""
+"""Colors of levels, from nodes outwards and from nodes inwards: a level looks the same in every picture."""
 _PULLED = "5 3"
 _HEADER = 112.0
 
@@ -32,7 +32,7 @@ class TooLargeError(ValueError):
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where ranks and times are."""
+    """Position of ranks and times in the picture."""
 
     left: float
     row: float

@@ -1,1 +1,1 @@
-"""How results are shown: tables, pictures, charts and their colours, for the text, pages and SVG of all commands."""
+"""How results are shown: tables, pictures, charts and their colors, for the text, pages and SVG of all commands."""

@@ -34,7 +34,7 @@ class Bars:
     most: float
     thick: float = 11.0
     gap: float = 12.0
-    """Between groups."""
+    """Pixels between groups of bars."""
 
     def x(self, value: float) -> float:
         """Return where a value ends."""
@@ -77,7 +77,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y), each with its tip; `band`: (low, high) around each. Two markers are told apart without colour."""
+    """Points (x, y), each with its tip; `band`: (low, high) around each. Two markers are told apart without color."""
 
     points: Sequence[tuple[float, float]]
     color: str
@@ -172,17 +172,17 @@ class LogLog:
 
 
 def swatch(picture: Picture, color: str) -> Callable[[float, float], None]:
-    """Return the symbol of a legend for bars of a colour."""
+    """Return the symbol of a legend for bars of a color."""
     return lambda x, y: picture.rect(x + 12, y - 5, 18, 10, color, radius=1.5)
 
 
 def stroke(picture: Picture, color: str, width: float = 2.2, dashes: str = "") -> Callable[[float, float], None]:
-    """Return the symbol of a legend for lines of a colour."""
+    """Return the symbol of a legend for lines of a color."""
     return lambda x, y: picture.line(x, y, x + 30, y, color, width, dashes)
 
 
 def heat_legend(picture: Picture, steps: Sequence[tuple[str, str]], x: float, y: float) -> None:
-    """Draw the colours of a heat map, one (colour, text) below the other."""
+    """Draw the colors of a heat map, one (color, text) below the other."""
     for color, words in steps:
         picture.rect(x, y, 16, 16, color)
         picture.text(x + 22, y + 12, words, 11)

@@ -1,11 +1,11 @@
-"""The colours of all pictures and of the benchmark's page, each for light and for dark surroundings."""
+"""The colors of all pictures and of the benchmark's page, each for light and for dark surroundings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 Shade = tuple[str, str]
-"""A colour in light and in dark surroundings."""
+"""A color in light and in dark surroundings."""
 
 COLORS: dict[str, Shade] = {
     "paper": ("#f6f7f4", "#12161c"),  # of a page
@@ -44,7 +44,7 @@ COLORS: dict[str, Shade] = {
     "reducing": ("#e8a33d", "#e8a33d"),
 }
 CURVES = 8
-"""`curve0` and so on: dark enough for text on `card`, distinguishable by the colour-blind."""
+"""`curve0` and so on: dark enough for text on `card`, distinguishable by the color-blind."""
 HEATS = 25
 """`heat0` to `heat24`: from nothing to everything. Text on them is `on_heat0` ..."""
 _HEAT = (
@@ -65,7 +65,7 @@ def _between(anchors: tuple[str, ...], share: float) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the ratio of two colours' luminances, 1 to 21, as WCAG 2 defines it."""
+    """Return the ratio of two colors' luminances, 1 to 21, as WCAG 2 defines it."""
     lights = []
     for color in (one, other):
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (p / 255 for p in _parts(color))]
@@ -85,12 +85,12 @@ for _step in range(HEATS):
 
 
 def heat(share: float) -> str:
-    """Return the colour's name for a share from 0 to 1."""
+    """Return the color's name for a share from 0 to 1."""
     return f"heat{round(max(0.0, min(1.0, share)) * (HEATS - 1))}"
 
 
 def rules(selectors: Iterable[tuple[str, str, str]]) -> str:
-    """Return a style sheet for (selector, property, colour's name) that follows light and dark screens."""
+    """Return a style sheet for (selector, property, color's name) that follows light and dark screens."""
     listed = list(selectors)
     light, dark = ("".join(f"{s}{{{p}:{COLORS[name][at]}}}" for s, p, name in listed) for at in (0, 1))
     return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"

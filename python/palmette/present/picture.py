@@ -1,4 +1,4 @@
-"""An SVG picture: elements in pixels, colours by name, for light and dark surroundings."""
+"""An SVG picture: elements in pixels, colors by name, for light and dark surroundings."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Column(Generic[Row]):
     a row where `value` isn't given; empty: for people alone. `show`: a value as text; None and "" are shown as
     `absent`. Text columns are `left`; at most `most` characters of a value are shown. Columns of one `group` stand
     together below a common heading. `once`: shown where it differs from the row above. `mark`: good, bad, doubt or
-    nothing, for a row's colour. `tip`: more about a value, on pages. `note`: what the column means.
+    nothing, for a row's color. `tip`: more about a value, on pages. `note`: what the column means.
     """
 
     name: str | None
@@ -83,7 +83,7 @@ class Table(Generic[Row]):
         return cells
 
     def lines(self, *, colored: bool = False, first: str = "") -> list[str]:
-        """Return headings and rows; `colored`: with the terminal's colours, which NO_COLOR switches off."""
+        """Return headings and rows; `colored`: with the terminal's colors, which NO_COLOR switches off."""
         columns = self.shown
         head = [column.name or "" for column in columns]
         cells = self._cells()
@@ -144,7 +144,7 @@ def aligned(
     """Return columns of equal width, right-aligned but for those in `left`; closer together where they are too wide.
 
     A last column in `left` is wrapped below itself, also behind commas. `first` stands before each line; `groups`:
-    headings of consecutive columns, above all; `marks`: of each row and column, colours for the terminal.
+    headings of consecutive columns, above all; `marks`: of each row and column, colors for the terminal.
     """
     if not rows:
         return []

@@ -22,5 +22,5 @@ def wrapped(text: str, first: str = "", rest: str = "  ", *, whole_words: bool =
 
 
 def clipped(text: str, most: int) -> str:
-    """Return at most so many characters, the last one an ellipsis where some are missing."""
+    """Return a text cut to a number of characters, the last one an ellipsis where some are missing."""
     return text if len(text) <= most else text[: most - 1] + "…"

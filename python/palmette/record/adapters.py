@@ -21,8 +21,8 @@ from palmette.record.sent import of_world, own_blocks, own_messages, served_mess
 from palmette.units import bytes_text, plural
 
 HEADER_BYTES = {"interface": 66, "infiniband": 26}
-"""Of a packet, what isn't payload: Ethernet's, IP's and TCP's with time stamps; the local route's, the transport's and
-the checksums.
+"""Bytes of a packet that aren't payload: headers of Ethernet, IP and TCP with time stamps; of the local route and the
+transport, and checksums.
 """
 LEAST_BYTES, LEAST_SHARE = 1e6, 0.1
 """What others send is told from there on, and from that share of all that an adapter carries."""
@@ -41,10 +41,10 @@ class Adapter:
     received_packets: int
     sent_packets: int
     waited: int
-    """Of a port: ticks of its own clock in which it had data to send and wasn't let (port_xmit_wait)."""
+    """Ticks of a port's own clock in which it had data to send and wasn't let (port_xmit_wait)."""
     span_s: float
     most_bytes_per_s: float
-    """In the fullest second, in the fuller direction."""
+    """Bytes in the fullest second, in the fuller direction."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Host:
     sent_bytes: float
     received_bytes: float
     own_sent_bytes: float
-    """Of that, what the job's messages, blocks and plans account for."""
+    """Part of sent_bytes that the job's messages, blocks and plans account for."""
     own_received_bytes: float
 
     @property

@@ -10,7 +10,7 @@ from palmette.record.findings import Findings
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 
-ENOUGH = 20
+MIN_PERIODS = 20
 """Periods of sampling that a rank must compute for to be told how much of it was off the processor."""
 
 
@@ -20,23 +20,23 @@ class RankRow:
 
     rank: int
     computing_s: float = 0.0
-    """Outside of MPI, on a processor or not."""
+    """Seconds outside of MPI, on a processor or not."""
     off_s: float | None = None
-    """Seconds of that off the processor, by samples of the thread that makes the calls."""
+    """Part of computing_s off the processor, by samples of the thread that makes the calls."""
     put_aside_s: float | None = None
-    """Seconds of that it waited for a processor, as far as the kernel tells."""
+    """Seconds between calls in which it waited for a processor, as far as the kernel tells."""
     io_s: float | None = None
-    """Seconds of that in I/O or page faults."""
+    """Seconds between calls in I/O or page faults."""
     asleep_s: float | None = None
-    """Seconds of that blocked by anything else."""
+    """Seconds between calls blocked by anything else."""
     waiting_s: float | None = None
-    """In calls, for others."""
+    """Seconds in calls in which the rank waits for others."""
     in_calls_s: float = 0.0
-    """In calls, without waiting for others where that is known."""
+    """Seconds in calls, without waiting for others where that is known."""
     bytes: int = 0
-    """As its calls' arguments have them, of all calls."""
+    """Bytes of all calls, by their arguments."""
     on_path_s: float | None = None
-    """On the critical path."""
+    """Seconds on the critical path."""
 
 
 def by_rank(job: Job, findings: Findings | None, causes: Causes | None) -> list[RankRow]:
@@ -83,7 +83,7 @@ def _of_trace(rows: dict[int, RankRow], job: Job, findings: Findings, causes: Ca
     period_s = max((process.recorded.sampling.period_s for process in job.processes), default=0.0)
     for rank, cpu_s in (causes.cpu_s if causes else {}).items():
         # Of less, the samples that happened to be taken say little.
-        if rows[rank].computing_s >= ENOUGH * period_s:
+        if rows[rank].computing_s >= MIN_PERIODS * period_s:
             rows[rank].off_s = max(0.0, rows[rank].computing_s - cpu_s)
     for rank, off in (causes.off if causes else {}).items():
         rows[rank].put_aside_s, rows[rank].io_s, rows[rank].asleep_s = off.put_aside_s, off.io_s, off.asleep_s

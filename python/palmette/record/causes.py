@@ -12,28 +12,28 @@ from dataclasses import dataclass, field, replace
 
 from palmette import _core
 from palmette.record.contexts import Contexts
-from palmette.record.findings import MAINLY, MOST, Finding, Findings, trace_files, whole_time_s
-from palmette.record.late import Late, late_of
+from palmette.record.findings import MAJORITY_SHARE, MAX_FINDINGS, Finding, Findings, trace_files, whole_time_s
+from palmette.record.late import LateCause, late_of
 from palmette.record.links import busiest_s
 from palmette.record.machine import Limits, Seats, is_bounded, plain_collective
 from palmette.record.processors import crowd_of
 from palmette.record.reading import Job, RecordError
 from palmette.record.symbols import Place
 
-MOST_OFF = 0.01
-"""Of the measured time: if the replay with measured costs is off by more, nothing is said."""
+MAX_DEVIATION = 0.01
+"""Share of the measured time: if the replay with measured costs is off by more, nothing is said."""
 MOST_UNBOUNDED = 0.1
-"""Of what calls take besides waiting: more in collectives without a known bound, and the network's share isn't told."""
+"""Share of calls' time besides waiting: with more in collectives of unknown bound, the network's part isn't told."""
 MOST_STEPS = 20_000_000
-"""Of all plans together that are simulated to tell plans and their execution apart: seconds."""
+"""Steps of all plans that are simulated to tell plans and their execution apart, which takes seconds."""
 LEAST_STEPS = 5000
-"""That a plan counts as, however few it has."""
+"""Steps that a plan counts as, however few it has."""
 MOST_ROOTS = 3
 MOST_PASSED_ON = 0.1
 """The share of the waiting for a rank that it must do more: with less, it only passes on what it waited for."""
 LEAST_SHARE = 0.01
 MOST_CALLS = 20_000_000
-"""Of a trace for which gains are found: each is a replay."""
+"""Calls of a trace for which gains are found: each gain is a replay."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Root:
     seconds: float
     """Waiting of all ranks that it caused, what that waiting caused in turn included."""
     direct_s: float
-    """Of them, of the ranks that waited for this one."""
+    """Part of `seconds` that ranks waited for this one directly."""
     share: float
-    """Of all ranks' time."""
+    """Waiting that it caused, over all ranks' time."""
     gain: float
-    """By how much the run would be shorter without it, 0 to 1."""
+    """Share of the run time that the run would take less without it, 0 to 1."""
     follows: bool = False
     """A finding says it already."""
 
@@ -82,13 +82,13 @@ class Causes:
     serialisation: float | None = None
     """Longest time outside of MPI over the time with communication that takes no time."""
     transfer: float | None = None
-    """The latter over the measured time: network x software."""
+    """Time with communication that takes no time over the measured time: network x software."""
     network: float | None = None
     """What the hardware takes of it at least: None where no collective's bound, or not all links' rates are known."""
     software: float | None = None
     """What algorithms, the MPI and contention take beyond that."""
     plans: float | None = None
-    """Of software's, what plans of calls that palmette served take beyond the limit by the model. None: none was."""
+    """Part of software: what plans of served calls take beyond the limit, by the model. None: no call was served."""
     execution: float | None = None
     """What these calls took beyond their plans."""
     others: float | None = None
@@ -99,23 +99,23 @@ class Causes:
     """Why nothing of this is known."""
     roots: list[Root] = field(default_factory=list)
     on_path_s: dict[int, float] = field(default_factory=dict)
-    """By rank: time on the critical path."""
+    """Seconds of each rank on the critical path."""
     stretches: list[tuple[int, int, int]] = field(default_factory=list)
     """Process, begin and end (ns) of the path's stretches, in order of time."""
     shorter: list[tuple[str, float]] = field(default_factory=list)
     """What would make the run shorter, and by which share."""
     cpu_s: dict[int, float] = field(default_factory=dict)
-    """By rank: on a processor outside of MPI, by samples of threads that make calls; empty without samples."""
+    """Seconds of each rank on a processor outside of MPI, by samples of calling threads; empty without samples."""
     off: dict[int, _core.OffProcessor] = field(default_factory=dict)
-    """By rank: off the processor between calls, as the kernel accounts for it; empty where it doesn't."""
+    """Time of each rank off the processor between calls, as the kernel accounts for it; empty where it doesn't."""
     contexts: Contexts | None = None
     """What samples say of the late rank; None: there are no samples."""
     chains: dict[tuple[str, Place], list[_core.WaitChain]] = field(default_factory=lambda: defaultdict(list))
-    """By function and place: ranks that wait for one another in a row."""
+    """Ranks that wait for one another in a row, by function and place."""
     message_runs: dict[tuple[str, Place], list[_core.MessageRuns]] = field(default_factory=lambda: defaultdict(list))
-    """By function and place: many small messages in a row."""
-    late: dict[Finding, Late] = field(default_factory=dict)
-    """By finding of waiting: what made ranks late, by samples."""
+    """Many small messages in a row, by function and place."""
+    late: dict[Finding, LateCause] = field(default_factory=dict)
+    """What made ranks late, by samples, for each finding of waiting."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Replays:
     limits: Limits | None
     """None: not all links' rates are known."""
     predictions: _Predictions | None
-    """Of served calls; None: none were asked for."""
+    """Predicted times of served calls; None: none were asked for."""
 
 
 def replays_of(job: Job, seats: Seats | None = None) -> Replays:
@@ -216,9 +216,9 @@ def _late(
     cpu_s: float,
     *,
     is_crowded: bool,
-) -> dict[Finding, Late]:
+) -> dict[Finding, LateCause]:
     """Return what made the ranks late whom findings name. `cpu_s`: computing of all ranks, on a processor."""
-    told: dict[Finding, Late] = {}
+    told: dict[Finding, LateCause] = {}
     useful_s = sum(findings.view.waits.useful_s)
     on_processor = min(1.0, cpu_s / useful_s) if cpu_s > 0 and useful_s > 0 else 1.0
     for one in findings.found:
@@ -323,7 +323,7 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         told.append(replace(one, sentence=text, cause=root, gain=root.gain if first else None, late=late))
     first_root = causes.roots[0]
     waits = [one for one in findings.found if one.kind in ("late_rank", "taking_turns")]
-    is_main = first_root.seconds >= MAINLY * findings.waiting_s
+    is_main = first_root.seconds >= MAJORITY_SHARE * findings.waiting_s
     if waits and is_main and first_root.rank not in named:
         more = waits[0].next
         text = f"{first_root.sentence[0].upper()}{first_root.sentence[1:]}"
@@ -340,7 +340,7 @@ def with_causes(findings: Findings, causes: Causes) -> list[Finding]:
         told.remove(own)
         told.insert(at, own)
     causes.roots = [replace(root, follows=root is roots.get(root.rank) and root.rank in named) for root in causes.roots]
-    return told[:MOST]
+    return told[:MAX_FINDINGS]
 
 
 def _with_late(one: Finding, causes: Causes) -> Finding:
@@ -354,7 +354,7 @@ def missing_dependency(found: _core.TraceCauses | _core.TraceWhatIf) -> str:
     measured_s, again_s = found.measured.measured_s, found.measured.time_s
     if measured_s <= 0:
         return "no time between MPI_Init and MPI_Finalize is recorded"
-    if abs(again_s - measured_s) <= MOST_OFF * measured_s:
+    if abs(again_s - measured_s) <= MAX_DEVIATION * measured_s:
         return ""
     text = f"replayed, the job takes {again_s / measured_s:.2f} of its time"
     if found.measured.forced:

@@ -24,21 +24,21 @@ class Key:
     kind: str
     """COMPUTING, by samples but for all of it together, or CALLS."""
     function: str
-    """Of MPI for CALLS, else of the program; empty: all of them."""
+    """Function of MPI for CALLS, else of the program; empty: all of them."""
     place: str = ""
     """Where calls are made, or the function's file. Lines aren't told apart: they move with every edit."""
 
     @property
     def name(self) -> str:
-        """It in words."""
+        """The key in words."""
         if not self.function:
             return "computing, in all"
         return f"{self.function} {'at' if self.kind == CALLS else 'in'} {self.place}" if self.place else self.function
 
 
 @dataclass
-class Taken:
-    """What it took in one run, per rank."""
+class RunCost:
+    """Seconds and calls of one run, per rank."""
 
     seconds: float = 0.0
     calls: float = 0.0
@@ -49,12 +49,12 @@ class Change:
     """What a function took in both runs, seconds and calls per rank; None: it wasn't met in that run."""
 
     key: Key
-    before: Taken | None
-    after: Taken | None
+    before: RunCost | None
+    after: RunCost | None
 
     @property
     def more_s(self) -> float:
-        """By how much it takes longer than before."""
+        """Seconds that it takes longer than before."""
         return (self.after.seconds if self.after else 0.0) - (self.before.seconds if self.before else 0.0)
 
     @property
@@ -65,7 +65,7 @@ class Change:
         return self.after.seconds / self.before.seconds
 
 
-Rows = Mapping[Key, Taken]
+Rows = Mapping[Key, RunCost]
 
 
 def changes(before: Rows, after: Rows) -> list[Change]:
@@ -83,7 +83,7 @@ def rows_from(
     """Return the rows of a run of so many ranks. `calls`: MPI function, place, seconds and number; `functions`: the
     program's own, by samples: name, file and processor seconds.
     """
-    found: dict[Key, Taken] = defaultdict(Taken)
+    found: dict[Key, RunCost] = defaultdict(RunCost)
     ranks = max(1, ranks)
     if computing_s is not None:
         found[Key(COMPUTING, "")].seconds += computing_s / ranks

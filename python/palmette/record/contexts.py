@@ -30,14 +30,14 @@ from palmette.record.symbols import (
     STARTS,
     SYSTEM,
     Frame,
-    Framed,
+    FrameLike,
     Place,
     Resolver,
     cython_name,
 )
 
 ROOT = 0
-HOT = 0.5
+HOT_SHARE = 0.5
 """The least share of a caller's time that puts a callee on the hot path."""
 CHUNK = 1 << 22
 """Numbers that statistics over ranks hold at a time."""
@@ -77,7 +77,7 @@ class Site:
 
     @property
     def place(self) -> Place:
-        """As calls' places are written."""
+        """The site as a place, as calls have it."""
         return Place(self.function, self.file if self.line else "", self.line)
 
     @property
@@ -88,7 +88,7 @@ class Site:
         return f"{self.function.partition('(')[0] or self.function}()"
 
 
-class SampledFrame(Framed, Protocol):
+class SampledFrame(FrameLike, Protocol):
     """A frame as `_core.SampledFrame` has it."""
 
     @property
@@ -101,7 +101,7 @@ class SampledFrame(Framed, Protocol):
     def line(self) -> int: ...
 
 
-class Read(Protocol):
+class ContextData(Protocol):
     """Contexts as `_core.JobContexts` has them."""
 
     @property
@@ -153,9 +153,9 @@ def summed(at: NDArray[Any], seconds: NDArray[np.float64], size: int) -> NDArray
 class Contexts:
     """The tree of a job. Cost: a reading of each module, and O(contexts of all ranks)."""
 
-    def __init__(self, read: Read, ranks: Sequence[int], notes: list[str] | None = None) -> None:
+    def __init__(self, read: ContextData, ranks: Sequence[int], notes: list[str] | None = None) -> None:
         self.ranks = list(ranks)
-        """By process."""
+        """Rank of each process."""
         self.sites: list[Site] = [Site("all", "", 0, "native", is_own=False)]
         """[0] is outside of all."""
         self._sites, self._nodes = _Tree(), _Tree()
@@ -169,18 +169,18 @@ class Contexts:
         frames = _Frames(all_frames, _asked(read, all_frames))
         self.notes += frames.notes
         self.site_of = self._merged(read, frames)
-        """By context of `read`."""
+        """Site of each context of `read`."""
         self._site = self.site_of[np.asarray(read.sum_context, np.int64)]
         self._process, self._cpu_s = np.asarray(read.sum_process, np.int64), np.asarray(read.sum_cpu_s, np.float64)
 
     @property
     def parents(self) -> list[int]:
-        """By site, the caller's; less than its own number."""
+        """Number of each site's caller, which is less than the site's own."""
         return self._sites.parent
 
     @property
     def node_parents(self) -> list[int]:
-        """By node."""
+        """Number of each node's caller."""
         return self._nodes.parent
 
     def callers(self, site: int) -> Iterator[int]:
@@ -195,7 +195,7 @@ class Contexts:
 
     # What they are called.
 
-    def _merged(self, read: Read, frames: _Frames) -> NDArray[np.int64]:
+    def _merged(self, read: ContextData, frames: _Frames) -> NDArray[np.int64]:
         parents, numbers = read.parent.tolist(), read.frame.tolist()
         found = np.zeros(len(parents), np.int64)
         for at in range(1, len(parents)):
@@ -235,7 +235,7 @@ class Contexts:
 
     @cached_property
     def in_mpi(self) -> NDArray[np.bool_]:
-        """By site: whether it is in an MPI call."""
+        """Whether each site is in an MPI call."""
         found = np.zeros(len(self.sites), np.bool_)
         for site in range(1, len(self.sites)):
             found[site] = self.sites[site].kind == "mpi" or found[self.parents[site]]
@@ -243,7 +243,7 @@ class Contexts:
 
     @cached_property
     def homes(self) -> NDArray[np.int64]:
-        """By site: the innermost one of the program's own that it is in, as far as that is known; else itself."""
+        """Innermost site of the program's own that each site is in, as far as that is known; else itself."""
         found = np.arange(len(self.sites))
         own = np.zeros(len(self.sites), np.bool_)
         for site in range(1, len(self.sites)):
@@ -255,7 +255,7 @@ class Contexts:
 
     @cached_property
     def function_of_node(self) -> list[int]:
-        """By node: the function that a loop is in; itself of a function."""
+        """Function that each node is in: of a loop its function, of a function itself."""
         found = list(range(len(self.site_of_node)))
         for node, one in enumerate(self.site_of_node):
             if one.kind == "loop":
@@ -264,7 +264,7 @@ class Contexts:
 
     @cached_property
     def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """By node: its place in an order in which what it calls comes right behind it, and where that ends."""
+        """Place of each node in an order in which what it calls comes right behind it, and where that ends."""
         parents = self.node_parents
         size = np.ones(len(parents), np.int64)
         for node in range(len(parents) - 1, 0, -1):
@@ -293,12 +293,12 @@ class Contexts:
 
     @cached_property
     def own_s(self) -> NDArray[np.float64]:
-        """By node: processor time of all ranks without what it calls."""
+        """Processor time of each node, of all ranks, without what it calls."""
         return summed(np.asarray(self.node_of_site)[self._site], self._cpu_s, len(self.node_parents))
 
     @cached_property
     def sites_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """By site: processor time of all ranks without what it calls, and with it."""
+        """Processor time of each site, of all ranks, without what it calls, and with it."""
         own = summed(self._site, self._cpu_s, len(self.sites))
         whole = own.copy()
         for site in range(len(self.sites) - 1, 0, -1):
@@ -330,7 +330,7 @@ class Contexts:
 
     @cached_property
     def by_rank_s(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """By process: processor time outside of MPI, and in it."""
+        """Processor time of each process outside of MPI, and in it."""
         inside = self.in_mpi[self._site]
         return (
             summed(self._process[~inside], self._cpu_s[~inside], len(self.ranks)),
@@ -406,7 +406,7 @@ class Contexts:
         path, node = [], ROOT
         while node in callees:
             heaviest = max(callees[node], key=lambda one: inside[one])
-            if inside[heaviest] < HOT * inside[node]:
+            if inside[heaviest] < HOT_SHARE * inside[node]:
                 break
             path.append(heaviest)
             node = heaviest
@@ -456,7 +456,7 @@ PALMETTE = "MPI call"
 """What frames of palmette's libraries are called until a function of the MPI's is met in them."""
 
 
-def _asked(read: Read, frames: Sequence[SampledFrame]) -> set[int]:
+def _asked(read: ContextData, frames: Sequence[SampledFrame]) -> set[int]:
     """Return the frames that are worth a look into their module: of what lies in MPI calls those that name the call,
     and those of modules that are met outside, too.
     """

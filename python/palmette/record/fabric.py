@@ -17,7 +17,7 @@ from palmette.record.sent import Pairs, of_world, own_blocks, own_messages, serv
 WORD_BYTES = 4
 """Unit of an InfiniBand port's data counters."""
 ERRORS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_xmit_discards")
-"""Of an InfiniBand port: what ibqueryerrors shows."""
+"""Error counters of an InfiniBand port that ibqueryerrors shows."""
 NOT_PHYSICAL = "lo"
 
 

@@ -22,14 +22,14 @@ from palmette.run.choices import KEPT_TOPOLOGY
 from palmette.units import bytes_text
 
 LEAST_SHARE = 0.01
-"""Of the ranks' time: what costs less is no finding."""
-MUCH = 0.1
-"""Of the ranks' time: if physics needs more, it is told."""
-MOST = 5
-MAINLY = 0.5
-"""Of the waiting at one place: a rank that causes more than this is named."""
-ALSO = 0.25
-"""Then a second one is named that causes more than this: another phase's, maybe."""
+"""Share of the ranks' time below which a cost is no finding."""
+BOUND_SHARE = 0.1
+"""Share of the ranks' time above which it is told that physics needs it."""
+MAX_FINDINGS = 5
+MAJORITY_SHARE = 0.5
+"""Share of the waiting at one place above which the rank that causes it is named."""
+SECOND_RANK_SHARE = 0.25
+"""Share of the waiting at one place above which a second rank is named, maybe another phase's."""
 
 
 class Cause(Protocol):
@@ -37,7 +37,7 @@ class Cause(Protocol):
 
     @property
     def rank(self) -> int:
-        """Of MPI_COMM_WORLD."""
+        """Rank in MPI_COMM_WORLD."""
 
     @property
     def function(self) -> str:
@@ -45,7 +45,7 @@ class Cause(Protocol):
 
     @property
     def place(self) -> Place:
-        """Where that is called."""
+        """Place where the function is called."""
 
     @property
     def in_call(self) -> bool:
@@ -53,7 +53,7 @@ class Cause(Protocol):
 
 
 class Lateness(Protocol):
-    """What made a rank late by samples: palmette.record.late.Late."""
+    """What made a rank late by samples: palmette.record.late.LateCause."""
 
     @property
     def sentence(self) -> str:
@@ -73,7 +73,7 @@ class Finding:
     ranks: tuple[int, ...]
     """Whose fault it is, as far as that can be told."""
     seconds: float
-    """Of all ranks together."""
+    """Seconds that it costs all ranks together."""
     share: float
     sentence: str
     next: str
@@ -83,7 +83,7 @@ class Finding:
     cause: Cause | None = None
     """What made the rank late, as far as the replay tells."""
     gain: float | None = None
-    """Of the run time, without that."""
+    """Share of the run time that would be saved without it."""
     late: Lateness | None = None
     """What samples say of why ranks were late."""
 
@@ -100,30 +100,30 @@ class Detail:
 
 
 SUMS_ALONE = Detail(1, 1, 0, 0)
-"""For those who draw nothing."""
+"""Detail for those who draw nothing."""
 TERMINAL = Detail(128, 128, 0, 0)
-"""For a timeline of characters."""
+"""Detail for a timeline of characters."""
 
 
 @dataclass
 class Findings:
-    """A job's efficiencies and at most MOST findings, the costliest first."""
+    """A job's efficiencies and at most MAX_FINDINGS findings, the costliest first."""
 
     ranks: int
     calls: int
     efficiencies: _core.Efficiencies
     found: list[Finding]
     waiting_s: float
-    """Of all ranks together."""
+    """Waiting of all ranks together, in seconds."""
     notes: list[str]
     balance: list[tuple[str, float]]
     """Load balance by level of the machine, outermost first, the ranks within its last level last; their product is
     that of efficiencies."""
     view: _core.TraceView
     places: list[Place]
-    """By path of the view: the innermost place outside of MPI."""
+    """Innermost place outside of MPI for each path of the view."""
     has_whole_bounds: bool
-    """Of the bounds of calls: else links aren't counted in them, and they are no figures to speak of."""
+    """Whether bounds of calls are known in full: else links aren't counted in them, and they aren't worth telling."""
 
 
 def has_calls(job: Job) -> bool:
@@ -162,7 +162,7 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
     if crowd:
         found = [_marked(one, crowd) for one in found]
     return Findings(
-        len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
+        len(waits.ranks), waits.calls, rates, found[:MAX_FINDINGS], sum(row.split.waiting_s for row in waits.rows),
         [*([crowd.note] if crowd else []), *_notes(waits, job, has_whole_bounds=whole), *resolver.notes],
         balance_of(dict(zip(waits.ranks, waits.useful_s, strict=True)), seats), view, places, whole,
     )  # fmt: skip
@@ -246,7 +246,7 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
         if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
             continue
         order = sorted(waited_s, key=lambda rank: -waited_s[rank])
-        if waited_s[order[0]] < MAINLY * seconds:
+        if waited_s[order[0]] < MAJORITY_SHARE * seconds:
             text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
             text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
             window = _longest(causes, begin_ns)
@@ -256,7 +256,7 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
             )
             continue
         for rank in order[:2]:
-            if waited_s[rank] < ALSO * seconds:
+            if waited_s[rank] < SECOND_RANK_SHARE * seconds:
                 break
             own = by_rank[rank]
             times = sum(cause.instances for cause in own)
@@ -304,7 +304,7 @@ def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
 def _long(
     waits: _core.Waits, places: list[Place], whole_s: float, job: Job, *, has_whole_bounds: bool
 ) -> list[Finding]:
-    """Return a finding for each place whose calls take long after all have come."""
+    """Return a finding for each place whose calls take long after all ranks have entered them."""
     kept = job.folder / KEPT_TOPOLOGY
     where = f" --topology {shlex.quote(str(kept))}" if kept.is_file() else ""
     found = []
@@ -357,7 +357,7 @@ def _notes(waits: _core.Waits, job: Job, *, has_whole_bounds: bool) -> list[str]
     notes = []
     whole_s = whole_time_s(waits)
     bound_s = sum(row.split.bound_s for row in waits.rows)
-    if has_whole_bounds and bound_s > MUCH * whole_s > 0:
+    if has_whole_bounds and bound_s > BOUND_SHARE * whole_s > 0:
         notes.append(
             f"{bound_s / whole_s:.0%} of all ranks' time is what links and memory need at least: only fewer bytes, "
             "another placement of the ranks or faster links take less"

@@ -19,7 +19,7 @@ _BINARY: dict[type[ast.operator], Callable[..., Column]] = {
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Column]]] = {
     "abs": (1, np.abs), "sqrt": (1, np.sqrt), "log2": (1, np.log2), "min": (2, np.minimum), "max": (2, np.maximum),
 }  # fmt: skip
-MOST = 1000
+MAX_CHARACTERS = 1000
 """Characters of a formula."""
 
 
@@ -27,8 +27,8 @@ def evaluate(formula: str, columns: Mapping[str, Column]) -> Column:
     """Return a formula's value for each row of the columns: numbers, names of columns, + - * / **, parentheses, and
     abs, sqrt, log2, min and max. What isn't a number (0 / 0) is NaN. Raises RecordError. Cost: O(operators x rows).
     """
-    if len(formula) > MOST:
-        raise RecordError(f"a formula of {len(formula):,} characters; at most {MOST:,} are read")
+    if len(formula) > MAX_CHARACTERS:
+        raise RecordError(f"a formula of {len(formula):,} characters; at most {MAX_CHARACTERS:,} are read")
     try:
         parsed = ast.parse(formula.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from palmette import _core
 from palmette.map.errors import MapError
 from palmette.record.causes import LEAST_SHARE, MOST_CALLS
-from palmette.record.findings import MOST, Finding, Findings, trace_files
+from palmette.record.findings import MAX_FINDINGS, Finding, Findings, trace_files
 from palmette.record.links import Link, Links
 from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
-from palmette.record.what_if import Wanted, auto_placement, with_changes
+from palmette.record.what_if import Alternative, auto_placement, with_changes
 
-FULL = 0.8
-"""Of a link's rate: more of it in a bin of time, and the link is full there."""
+FULL_SHARE = 0.8
+"""Share of a link's rate: a link that carries more in a bin of time is full there."""
 LEAST_FULL = 0.1
-"""Of the run time that a link must be full for to be told."""
+"""Share of the run time that a link must be full for to be told."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def fullest_link(links: Links) -> FullLink | None:
             continue
         for outwards, loaded in zip((True, False), link.carried(links.span_s), strict=True):
             fill = loaded / (link.group.rate * width_s)
-            full = fill[fill >= FULL]
+            full = fill[fill >= FULL_SHARE]
             if len(full):
                 found.append(FullLink(link, outwards, len(full) * width_s, float(full.mean())))
     return max(found, key=lambda one: (one.seconds, one.fill), default=None)
@@ -119,14 +119,14 @@ def with_full_link(findings: Findings, job: Job, seats: Seats | None, links: Lin
     )  # fmt: skip
     told = findings.found
     at = next((at for at, other in enumerate(told) if (one.gain or 0.0) > (other.gain or 0.0)), len(told))
-    at = min(at, MOST - 1)
-    return [*told[:at], one, *told[at:]][:MOST]
+    at = min(at, MAX_FINDINGS - 1)
+    return [*told[:at], one, *told[at:]][:MAX_FINDINGS]
 
 
 def _gain_of_order(job: Job, seats: Seats) -> float:
     """Return by which share the run would be shorter with the best order of ranks that is found; 0: none is."""
     try:
         placed = seats.job.restricted_to(list(auto_placement(job, seats).order))
-        return max(0.0, with_changes(job, seats, Wanted(job=placed), (1.0,)).gain)
+        return max(0.0, with_changes(job, seats, Alternative(job=placed), (1.0,)).gain)
     except (_core.Error, RecordError, MapError):
         return 0.0

@@ -17,7 +17,7 @@ def _operations(*kinds: str) -> frozenset[str]:
 COLLECTIVES = _operations("barrier", "all_to_all", "one_to_all", "all_to_one", "scan")
 SENDS, RECEIVES = _operations("send"), _operations("receive")
 PARTITIONED = frozenset({"psend", "precv"})
-"""They match among themselves."""
+"""Partitioned operations, which match among themselves."""
 
 
 @cache

@@ -14,14 +14,14 @@ from palmette.record.reading import Job, Process
 
 
 @dataclass(frozen=True)
-class Seen:
+class LastSample:
     """A process's last sample."""
 
     process: Process
     site: Site
     """The innermost line of the program's own, or the MPI call."""
     caller: Site | None
-    """The next one of the program's own."""
+    """The caller's line in the program's own code."""
     ago_s: float
 
 
@@ -74,7 +74,7 @@ class Stacks:
     sum_cpu_s = np.empty(0)
 
 
-def last_seen(job: Job) -> list[Seen]:
+def last_seen(job: Job) -> list[LastSample]:
     """Return where processes were last that haven't finalized, those that samples are taken of. The job was read with
     tables.
 
@@ -103,7 +103,7 @@ def last_seen(job: Job) -> list[Seen]:
     # When the last of the processes that are gone was seen.
     end_ns = max((max(at_ns, process.recorded.last_real_ns) for process, _, at_ns in found), default=0)
     return [
-        Seen(process, *_where(contexts, context), max(0.0, (_until_ns(process, end_ns) - at_ns) * 1e-9))
+        LastSample(process, *_where(contexts, context), max(0.0, (_until_ns(process, end_ns) - at_ns) * 1e-9))
         for process, context, at_ns in found
     ]
 

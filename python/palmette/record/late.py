@@ -23,26 +23,26 @@ from palmette import _core
 from palmette.record.contexts import ROOT, Contexts, Site, summed
 from palmette.record.symbols import Place
 
-MAINLY = 0.5
+MAJORITY_SHARE = 0.5
 """The share of what a late rank does more from which on a function is named, else what calls several."""
-MOST_ALIKE = 0.1
+MINOR_SHARE = 0.1
 """The share of the late rank's time below which others count as not doing the same."""
-MOST_BESIDE = 0.05
+IDLE_SHARE = 0.05
 """The share of the late rank's processor time up to which others count as having nothing to do meanwhile."""
 ENOUGH_S = 0.1
 """Seconds of samples from which on they say how much ranks that compute are put aside, and what is computed at all."""
-OFF_WORTH = 0.4
+OFF_SHARE = 0.4
 """The share of its lateness from which on being off the processor is told beside what it computes longer."""
-WORTH = 0.25
+SECOND_FUNCTION_SHARE = 0.25
 """The share of what a late rank does more from which on a second function is named."""
 
 
 @dataclass(frozen=True)
-class Blamed:
+class Culprit:
     """A function in which a late rank spends more than those that wait for it."""
 
     site: Site
-    """At the line with most of it."""
+    """The function at the line with most of it."""
     caller: Site | None
     """What mostly calls it."""
     share: float
@@ -50,7 +50,7 @@ class Blamed:
     late_s: float
     """Seconds of the late rank in the function, each time that it is late."""
     other_s: float
-    """Seconds of those that wait, in their same intervals: mean by how long they wait."""
+    """Seconds in the function of those that wait, in the same intervals: mean weighted by how long they wait."""
     with_callees: bool = False
     """What it calls is counted: no function by itself has most of it."""
 
@@ -76,24 +76,24 @@ processes, too."""
 
 
 @dataclass(frozen=True)
-class Late:
+class LateCause:
     """What made a rank late, of all its late calls at one place."""
 
     rank: int
     times: int
     late_s: float
-    """Outside of MPI each time, since it last met those that wait."""
+    """Seconds outside of MPI each time, since it last met those that wait."""
     other_s: float
-    """Seconds of those that wait, in their same intervals."""
+    """Seconds outside of MPI of those that wait, in the same intervals."""
     off_s: float
-    """By how much longer it was off the processor than they, each time, beyond what computing more is put aside."""
+    """Seconds that it was off the processor longer than they, each time, beyond what more computing explains."""
     off_between: tuple[Place, Place] | None
-    """The calls between which that was, mostly."""
+    """Calls between which it was mostly off the processor."""
     off_by_state: tuple[tuple[str, float], ...] = ()
-    """Seconds of that by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
-    blamed: tuple[Blamed, ...] = ()
+    """Seconds off the processor by state, most first, as the kernel accounts for it; empty: it doesn't tell."""
+    blamed: tuple[Culprit, ...] = ()
     """Functions, the costliest first."""
-    beside: Blamed | None = None
+    beside: Culprit | None = None
     """What other threads of the rank do meanwhile, where it is off the processor."""
     waiter: int | None = None
     """The rank that waits, where it is always the same."""
@@ -103,7 +103,7 @@ class Late:
     @property
     def is_off(self) -> bool:
         """Whether being off the processor is most of what makes it late."""
-        return self.off_s > MAINLY * (self.late_s - self.other_s) > 0
+        return self.off_s > MAJORITY_SHARE * (self.late_s - self.other_s) > 0
 
     @property
     def sentence(self) -> str:
@@ -113,10 +113,10 @@ class Late:
 
     @property
     def _off(self) -> str:
-        if self.off_s < OFF_WORTH * (self.late_s - self.other_s) or self.off_s <= 0:
+        if self.off_s < OFF_SHARE * (self.late_s - self.other_s) or self.off_s <= 0:
             return ""
         text = f"before, it is off the processor {_core.format_duration(self.off_s)} longer each time"
-        told = [(name, seconds) for name, seconds in self.off_by_state if seconds >= MOST_ALIKE * self.off_s]
+        told = [(name, seconds) for name, seconds in self.off_by_state if seconds >= MINOR_SHARE * self.off_s]
         for number, (name, seconds) in enumerate(told):
             text += f", {_core.format_duration(seconds)}{'' if number else ' of it'} {STATES[name]}"
         if not told:
@@ -136,7 +136,7 @@ class Late:
             return ""
         first = self.blamed[0]
         text = f"before, it computes longer: {first.share:.0%} of that {first.where}"
-        if first.other_s > MOST_ALIKE * first.late_s:
+        if first.other_s > MINOR_SHARE * first.late_s:
             text += f"; {self._others} {_core.format_duration(first.other_s)} there, it "
             text += _core.format_duration(first.late_s)
         if len(self.blamed) > 1:
@@ -159,7 +159,7 @@ def late_of(
     on_processor: float = 1.0,
     *,
     is_crowded: bool = False,
-) -> Late | None:
+) -> LateCause | None:
     """Return what made one rank late, of its late calls at one place: `works` has them by call path. `places` is by
     path, `ranks` by process; `on_processor` is the share of computing time that ranks of the job are on a processor,
     for intervals in which those that wait have nothing to compute, and at most that where there are more ranks than
@@ -190,7 +190,7 @@ def late_of(
         ((one.beside, one.beside_late_s, one.beside_other_s) for one in chosen), contexts
     )
     beside = _blamed(late_beside, other_beside, 0.0, times, contexts)
-    return Late(
+    return LateCause(
         ranks[chosen[0].process], times, late_s / times, other_s / times, off_s / times, found_off,
         _by_state(chosen, off_s, times), tuple(blamed), beside[0] if beside else None,
         ranks[next(iter(waiters))] if len(waiters) == 1 else None,
@@ -210,7 +210,7 @@ def _by_state(works: Sequence[_core.LateWork], off_s: float, times: int) -> tupl
     }
     states = sorted(((name, seconds) for name, seconds in more.items() if seconds > 0), key=lambda one: -one[1])
     whole_s = sum(seconds for _, seconds in states)
-    if off_s <= 0 or whole_s < MAINLY * off_s:
+    if off_s <= 0 or whole_s < MAJORITY_SHARE * off_s:
         return ()
     return tuple((name, seconds * min(1.0, off_s / whole_s) / times) for name, seconds in states)
 
@@ -221,7 +221,7 @@ def _is_alone(late_cpu_s: float, other_cpu_s: float) -> bool:
     By processor time: on a busy machine, who computes longer is put aside more often, and all others' time seems short
     beside its own.
     """
-    return late_cpu_s >= ENOUGH_S and other_cpu_s <= MOST_BESIDE * late_cpu_s
+    return late_cpu_s >= ENOUGH_S and other_cpu_s <= IDLE_SHARE * late_cpu_s
 
 
 Columns = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
@@ -239,7 +239,7 @@ def _by_site(rows: Iterable[Columns], contexts: Contexts) -> tuple[NDArray[np.fl
 
 def _blamed(
     late: NDArray[np.float64], other: NDArray[np.float64], off_s: float, times: int, contexts: Contexts
-) -> list[Blamed]:
+) -> list[Culprit]:
     """Return the functions that explain most of the difference."""
     more = late - other
     # A call of MPI's in an interval is accounted for by itself.
@@ -255,21 +255,21 @@ def _blamed(
     if whole <= 0:
         return []
     order = sorted((key for key in sums if sums[key] > 0), key=lambda key: -sums[key])
-    if order and sums[order[0]] < MAINLY * (whole - off_s):
+    if order and sums[order[0]] < MAJORITY_SHARE * (whole - off_s):
         above = _above(more, whole - off_s, contexts)
         if above:
             late_s, other_s = (
                 float(contexts.with_callees(_by_node(one, contexts))[above].sum()) for one in (late, other)
             )
             return [_whole_of(above, more, (late_s, other_s), whole, times, contexts)]
-    found: list[Blamed] = []
+    found: list[Culprit] = []
     for key in order[:2]:
-        if found and sums[key] < WORTH * whole:
+        if found and sums[key] < SECOND_FUNCTION_SHARE * whole:
             break
         sites = by_function[key]
         site = _most([int(homes[one]) for one in sites], more[sites], contexts)
         found.append(
-            Blamed(
+            Culprit(
                 contexts.sites[site], _caller(sites, more, contexts), min(1.0, sums[key] / whole),
                 float(late[sites].sum()) / times, float(other[sites].sum()) / times,
             )
@@ -313,7 +313,7 @@ def _above(more: NDArray[np.float64], whole: float, contexts: Contexts) -> list[
     nodes, own = [ROOT], []
     while called := _called(nodes, children, contexts):
         nodes = max(called, key=lambda one: inside[one].sum())
-        if inside[nodes].sum() < MAINLY * whole:
+        if inside[nodes].sum() < MAJORITY_SHARE * whole:
             break
         if contexts.site_of_node[nodes[0]].is_own:
             own = nodes
@@ -341,7 +341,7 @@ def _whole_of(
     whole: float,
     times: int,
     contexts: Contexts,
-) -> Blamed:
+) -> Culprit:
     """Return a function with what it calls."""
     inside = more.copy()
     for site in range(len(inside) - 1, 0, -1):
@@ -349,13 +349,13 @@ def _whole_of(
     sites = [one for one in range(len(inside)) if contexts.function_of_node[contexts.node_of_site[one]] in nodes]
     site = max(sites, key=lambda one: inside[one])
     late_s, other_s = seconds
-    return Blamed(
+    return Culprit(
         contexts.sites[site], _caller([site], inside, contexts), min(1.0, (late_s - other_s) / whole), late_s / times,
         other_s / times, with_callees=True,
     )  # fmt: skip
 
 
-def late_to_json(late: Late) -> dict[str, Any]:
+def late_to_json(late: LateCause) -> dict[str, Any]:
     """Return it as a document; times are seconds, each time that the rank was late."""
     return {
         "rank": late.rank, "times": late.times, "late_s": late.late_s, "other_s": late.other_s,

@@ -24,7 +24,7 @@ class Link:
 
     group: Group
     out: NDArray[np.float64]
-    """By bin of time; one bin for a profile."""
+    """Bytes that leave the group by bin of time; one bin for a profile."""
     into: NDArray[np.float64]
 
     def carried(self, span_s: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -59,9 +59,9 @@ class Links:
     uncounted: int
     """Collectives whose bytes can't be told from one rank's call."""
     of_profile: bool = False
-    """Which has no collectives of the MPI's own."""
+    """Whether the loads are of a profile, which has no collectives of the MPI's own."""
     has_blocks: bool = False
-    """Of collectives over neighbours, and of all-to-alls whose counts say to whom: sums, spread over their calls."""
+    """Whether blocks of neighbour collectives and all-to-alls with counts are in it: sums, spread over their calls."""
 
     @property
     def counted(self) -> str:

@@ -152,10 +152,10 @@ def plain_collective(function: str) -> str:
 
 
 MOST_STEPS = 3_000_000
-"""Of one plan that is simulated."""
+"""Steps of the longest plan that is simulated."""
 _FOR_ALL = ("alltoall", "reduce_scatter_block")
-"""Their calls' bytes are those of all blocks together."""
-_ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
+"""Collectives whose calls' bytes are those of all blocks together."""
+_UNIFORM = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
 """Collectives whose blocks are of one size, so that a rank's call tells all."""
 _EXCHANGES = ("alltoallv", "alltoallw")
 """The bytes of a rank's call are all that it sends."""
@@ -163,7 +163,7 @@ _EXCHANGES = ("alltoallv", "alltoallw")
 
 def is_bounded(function: str) -> bool:
     """Whether a lower bound of a collective is known from a rank's call."""
-    return plain_collective(function) in _ALIKE
+    return plain_collective(function) in _UNIFORM
 
 
 def is_exchange(function: str) -> bool:
@@ -189,7 +189,7 @@ class Limits:
     def collective(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
         """Return the collective and its block's bytes; None where calls of one rank don't tell."""
         name = plain_collective(function)
-        if name not in _ALIKE:
+        if name not in _UNIFORM:
             return None
         return _core.collective_of(name), mean_block(function, bytes_of_call, len(ranks))
 

@@ -22,7 +22,7 @@ class Family:
     """One metric with its samples."""
 
     name: str
-    """Without `_total`."""
+    """Name without `_total`."""
     kind: str
     """`counter` or `gauge`."""
     text: str
@@ -95,7 +95,7 @@ ENDED = {
     "served_seconds": ("palmette_jobs_served_seconds", "Seconds that served collectives took on ranks 0."),
     "saved_seconds": ("palmette_jobs_saved_seconds", "Seconds less than with the MPI alone, estimated."),
 }
-"""By key of a job's line: sums over jobs."""
+"""Sums over jobs, by the key of a job's line: name and help."""
 
 
 def ended(path: Path) -> list[Family]:

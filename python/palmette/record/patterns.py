@@ -9,7 +9,15 @@ from dataclasses import replace
 
 from palmette import _core
 from palmette.record.causes import Causes
-from palmette.record.findings import LEAST_SHARE, MAINLY, MOST, Finding, Findings, by_place, whole_time_s
+from palmette.record.findings import (
+    LEAST_SHARE,
+    MAJORITY_SHARE,
+    MAX_FINDINGS,
+    Finding,
+    Findings,
+    by_place,
+    whole_time_s,
+)
 from palmette.record.functions import operation
 from palmette.record.machine import Seats
 from palmette.record.reading import Job
@@ -19,9 +27,9 @@ from palmette.units import bytes_text
 
 MOST_NAMED = 6
 """Ranks of a chain that are told."""
-OFTEN = 1 / 3
+CHAIN_SHARE = 1 / 3
 """The share of a place's calls that wait in chains from which on they are the program's, not a late rank's echo."""
-UNEVEN = 2.0
+UNEVEN_FACTOR = 2.0
 """Times the mean of all ranks, from which on a rank's bytes are told."""
 IRREGULAR = frozenset({
     "alltoallv", "alltoallw", "allgatherv", "gatherv", "scatterv", "reduce_scatter", "neighbor_allgatherv",
@@ -42,7 +50,7 @@ def with_patterns(
     chained = _chains(job, findings, causes, {(one.function, one.place) for one in small})
     for one in (*small, *chained):
         told = _instead(told, one, chained)
-    return told[:MOST]
+    return told[:MAX_FINDINGS]
 
 
 def _instead(told: Sequence[Finding], one: Finding, chained: Sequence[Finding]) -> list[Finding]:
@@ -69,7 +77,7 @@ def _chains(job: Job, findings: Findings, causes: Causes, small: set[tuple[str, 
         seconds = min(sum(one.waiting_s for one in chains), findings.waiting_s)
         waited = sum(one.waits for one in chains)
         share = seconds / whole_s if whole_s > 0 else 0.0
-        if share < LEAST_SHARE or waited < OFTEN * calls[function, place] or (function, place) in small:
+        if share < LEAST_SHARE or waited < CHAIN_SHARE * calls[function, place] or (function, place) in small:
             continue
         longest = max(chains, key=lambda one: len(one.processes))
         ranks = [waits.ranks[process] for process in longest.processes]
@@ -78,7 +86,7 @@ def _chains(job: Job, findings: Findings, causes: Causes, small: set[tuple[str, 
         text = f"{function} at {place}: each rank waits for the one before it, a chain through ranks {_named(ranks)}, "
         text += f"{often}; waiting for it takes {share:.0%} of all ranks' time"
         busy = sum(waits.useful_s) / findings.efficiencies.time_s if findings.efficiencies.time_s > 0 else 0.0
-        if seconds >= MAINLY * findings.waiting_s and busy >= 0.05:
+        if seconds >= MAJORITY_SHARE * findings.waiting_s and busy >= 0.05:
             text += f"; at each moment about {max(busy, 0.1):.1f} of {findings.ranks} ranks compute"
         more = f"palmette report {shlex.quote(str(job.folder))} -o report.html"
         found.append(Finding("chain", function, place, tuple(ranks), seconds, share, text, more))
@@ -172,7 +180,7 @@ def _uneven(job: Job, findings: Findings, function: str, place: Place) -> str:
     parts = []
     received = exchanged_by_rank(job)
     # Bytes are counted by receiver for all exchanges together.
-    if operation(function).startswith("alltoall") and sum(sent.values()) >= MAINLY * all_exchanged:
+    if operation(function).startswith("alltoall") and sum(sent.values()) >= MAJORITY_SHARE * all_exchanged:
         parts.append(_most(received, "gets"))
     parts.append(_most(sent, "gets" if operation(function) == "scatterv" else "sends"))
     return "; ".join(part for part in parts if part)
@@ -184,7 +192,7 @@ def _most(by_rank: dict[int, float], does: str) -> str:
         return ""
     rank = max(by_rank, key=lambda one: by_rank[one])
     mean, others = whole / len(by_rank), sorted(by_rank.values())
-    if by_rank[rank] < UNEVEN * mean:
+    if by_rank[rank] < UNEVEN_FACTOR * mean:
         return ""
     middle = others[len(others) // 2]
     return (

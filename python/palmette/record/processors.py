@@ -26,7 +26,7 @@ class Crowd:
         )
 
     mark = "ranks share processors, which may be why"
-    """For a finding that this may explain."""
+    """Remark for a finding that oversubscription may explain."""
 
 
 def crowd_of(job: Job) -> Crowd | None:

@@ -16,10 +16,10 @@ from palmette import _core
 SUFFIX = ".palmette"
 SIMULATED = "simulated"
 """The boot id of simulated nodes."""
-MOST_NEAR = 1000
+MAX_ENTRIES = 1000
 """Entries of a folder among which a mistyped recording is looked for."""
 DRIFT = 50e-6
-"""By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
+"""Drift of two nodes' clocks, as a share, where nothing better is known: crystals are within 25 ppm each."""
 
 
 class RecordError(ValueError):
@@ -31,10 +31,10 @@ class Process:
     """One process, and the node that it runs on."""
 
     host: str
-    """Of several nodes of one name, which containers may have, the name of its file."""
+    """Name of the node; of several nodes of one name, which containers may have, the name of its file."""
     recorded: _core.RecordedProcess
     here: bool = False
-    """It ran under this node's kernel, since that was last started."""
+    """Whether it ran under this node's kernel, since that was last started."""
     file: Path | None = None
     section: int = 0
     """Which of the file's processes it is."""
@@ -42,9 +42,9 @@ class Process:
     synced: list[_core.ClockSync] = field(default_factory=list)
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
     simulated: bool = False
-    """By `palmette-lab simulate`: all clocks are one."""
+    """Whether it was recorded by `palmette-lab simulate`: all clocks are one."""
     boot_id: str = ""
-    """Of the machine that its node is, or is emulated on."""
+    """Boot id of the machine that its node is, or is emulated on."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -67,7 +67,7 @@ class Process:
         return first.offset_ns, round(error)
 
     def calls(self) -> list[_core.RecordedCall]:
-        """Its calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
+        """Calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
         return _core.Recording.calls_of(str(self.file), self.section) if self.file else []
 
     @property
@@ -207,7 +207,7 @@ def _no_folder(path: Path) -> str:
             return f"this is a file, no recording; a report of a run is read by `palmette explain --report {quoted}`"
         if path.exists():
             return f"this is a file, no recording; {give}"
-        near = [one.name for one in islice(path.parent.iterdir(), MOST_NEAR) if next(one.glob("*" + SUFFIX), None)]
+        near = [one.name for one in islice(path.parent.iterdir(), MAX_ENTRIES) if next(one.glob("*" + SUFFIX), None)]
     except (OSError, ValueError):  # a folder that can't be looked into, a name far too long
         near = []
     meant = get_close_matches(path.name, near, n=1)

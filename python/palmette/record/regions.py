@@ -14,12 +14,12 @@ from typing import Any
 
 from palmette import _core
 from palmette.record.reading import Job, Process
-from palmette.record.symbols import REGION, Frame, Framed, Resolver
+from palmette.record.symbols import REGION, Frame, FrameLike, Resolver
 from palmette.units import plural
 
 MOST_ROWS = 500
-"""Of documents: the heaviest."""
-DEAR = 0.01
+"""Rows of a document: the heaviest regions."""
+COST_SHARE = 0.01
 """The share of all ranks' time from which on it is said that counting regions took it."""
 
 
@@ -32,27 +32,27 @@ class Region:
     """named, function (compiled with -finstrument-functions), or unbegun: ended and never begun."""
     file: str
     parent: int
-    """Number; 0: outside of all."""
+    """Number of the region around it; 0: outside of all."""
     calls: int = 0
     inner: int = 0
-    """Begun in it, too deep for a place of their own."""
+    """Regions begun in it that lie too deep for a place of their own."""
     longest_s: float = 0.0
     unclosed: int = 0
-    """Ended with one outside of them, or with their thread."""
+    """How often it ended with a region outside of it, or with its thread."""
     open_in: list[str] = field(default_factory=list)
     """Processes in which it hasn't ended."""
     by_rank_s: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     mpi_s: float | None = None
-    """Of that in MPI calls; None: a function, or one of that name stands in several places among functions."""
+    """Part of inclusive_s in MPI calls; None: a function, or a name that stands in several places among functions."""
     exclusive_s: float = 0.0
 
     @property
     def inclusive_s(self) -> float:
-        """Of all ranks and threads together."""
+        """Seconds of all ranks and threads together, with all that is inside."""
         return sum(self.by_rank_s.values())
 
 
-def chain_of(path: Sequence[Framed]) -> tuple[str, ...]:
+def chain_of(path: Sequence[FrameLike]) -> tuple[str, ...]:
     """Return the regions that a call path lies in, the outermost first."""
     return tuple(frame.module.removeprefix(REGION) for frame in path[::-1] if frame.module.startswith(REGION))
 
@@ -175,7 +175,7 @@ def notes(job: Job, found: Sequence[Region]) -> list[str]:
         out.append(f"{inner:,} regions were too deep or too many for places of their own: part of those around them")
     if missed := sum(one.recorded.missed_regions for one in job.processes):
         out.append(f"{missed:,} regions aren't counted: signal handlers began them in the midst of another's begin")
-    if (share := _cost_share(job)) >= DEAR:
+    if (share := _cost_share(job)) >= COST_SHARE:
         out.append(
             f"counting regions took about {share:.0%} of all ranks' time, which is in the regions around them; longer "
             "regions and fewer instrumented functions take less"

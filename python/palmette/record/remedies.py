@@ -11,7 +11,7 @@ from palmette.record.causes import LEAST_SHARE, MOST_CALLS
 from palmette.record.findings import Finding, mean_bytes
 from palmette.record.machine import Limits, Seats, plain_collective
 from palmette.record.reading import Job, RecordError
-from palmette.record.what_if import Wanted, with_changes
+from palmette.record.what_if import Alternative, with_changes
 
 
 def with_remedies(findings: Sequence[Finding], job: Job, seats: Seats | None, calls: int) -> list[Finding]:
@@ -40,7 +40,7 @@ def _with_remedy(finding: Finding, job: Job, seats: Seats) -> Finding:
     collective, block = what
     try:
         best = _core.rank_by_model(seats.job, collective, 0, block)[0][0]
-        gain = with_changes(job, seats, Wanted({name: best}), (1.0,)).gain
+        gain = with_changes(job, seats, Alternative({name: best}), (1.0,)).gain
     except (_core.Error, RecordError, IndexError):
         return finding
     if gain < LEAST_SHARE:

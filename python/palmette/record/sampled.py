@@ -13,10 +13,10 @@ from palmette.record.merging import read_contexts
 from palmette.record.reading import Job
 
 MOST_LINES = 200
-"""In documents."""
+"""Lines, and functions, that a document has at most."""
 MOST_CALLERS = 12
 """Callers of a function that are told, from the inside out."""
-LEAST = 0.005
+LEAST_SHARE = 0.005
 """The share of all processor time below which nodes of the tree are left out of documents."""
 
 
@@ -62,7 +62,7 @@ def _line(one: Line, whole_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
+def tree(contexts: Contexts, least: float = LEAST_SHARE) -> list[dict[str, Any]]:
     """Return the nodes of the tree, each before what it calls, the heaviest callee first; times are seconds on a
     processor over all ranks, with what a node calls, but for `own_s`.
     """
@@ -88,7 +88,7 @@ def tree(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
     return rows
 
 
-def nodes_of_tree(contexts: Contexts, least: float = LEAST) -> list[tuple[int, int]]:
+def nodes_of_tree(contexts: Contexts, least: float = LEAST_SHARE) -> list[tuple[int, int]]:
     """Return the nodes of the tree that are told, as `tree` orders them, and how deep each is."""
     sums, parents = contexts.statistics.sum_s, contexts.node_parents
     callees: dict[int, list[int]] = defaultdict(list)
@@ -104,7 +104,7 @@ def nodes_of_tree(contexts: Contexts, least: float = LEAST) -> list[tuple[int, i
     return found
 
 
-def callers(contexts: Contexts, least: float = LEAST) -> list[dict[str, Any]]:
+def callers(contexts: Contexts, least: float = LEAST_SHARE) -> list[dict[str, Any]]:
     """Return functions by their own time, over all ranks, each before those that call it, the heaviest caller first:
     the tree from the bottom up. Times are seconds on a processor of the function at depth 0.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette.map.pattern import pattern_of_messages
-from palmette.map.traffic_file import Recorded
+from palmette.map.traffic_file import RecordedTraffic
 from palmette.record.functions import COLLECTIVES, only_starts, operation
 from palmette.record.machine import hosts_of
 from palmette.record.reading import Job, Process, RecordError, read_job
@@ -33,7 +33,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Matrix:
-    """By sender and receiver, which are ranks or, of more than a page draws, groups of ranks that follow each other."""
+    """Bytes by sender and receiver: ranks, or groups of successive ranks where a page can't draw all."""
 
     names: list[str]
     messages: NDArray[np.float64]
@@ -165,7 +165,7 @@ def _has_unserved(job: Job) -> bool:
     return called > sum(plan.calls for process in job.processes for plan in process.recorded.plans[1:])
 
 
-def traffic_of(folder: Path) -> Recorded:
+def traffic_of(folder: Path) -> RecordedTraffic:
     """Return what a recorded run's program sent and exchanged itself, for `palmette map`, and where its ranks were.
 
     Messages, blocks of collectives over neighbours, and of all-to-alls those that depend on the order of ranks. Raises
@@ -202,7 +202,7 @@ def traffic_of(folder: Path) -> Recorded:
         (len(job.processes) - len(world), "spawned processes"),
     )
     hosts, _ = hosts_of(job)
-    return Recorded(
+    return RecordedTraffic(
         pattern_of_messages(folder.name, job.size, sent, exchanged),
         tuple(hosts or ()),
         tuple(f"{count:,} {what}" for count, what in lacks if count),

@@ -16,9 +16,9 @@ from palmette.record.functions import ENDS
 from palmette.record.reading import Job, Process
 
 MOST_BINS = 240
-"""Of a document, of equal length."""
+"""Bins of a document, of equal length."""
 MOST_FUNCTIONS = 3
-"""That are told of each bin."""
+"""Functions that are told of each bin."""
 
 
 def document(job: Job) -> dict[str, Any] | None:

@@ -15,13 +15,13 @@ from palmette.record.symbols import (
     MPI_MODULES,
     PYTHON,
     STARTS,
-    Framed,
+    FrameLike,
     Place,
     Resolver,
     cython_name,
 )
 
-DEAR, DEAR_S = 0.01, 1.0
+COST_SHARE, COST_S = 0.01, 1.0
 """The share of all ranks' time, and the seconds, from which on it is said that finding call paths took it."""
 
 
@@ -55,19 +55,19 @@ class Sums:
 
     rows: list[Row]
     in_mpi_s: float
-    """Of all ranks together."""
+    """Seconds of all ranks in MPI."""
     ran_s: float
-    """From a process's first moment in the recorder to its last, of all ranks together."""
+    """Seconds from a process's first moment in the recorder to its last, of all ranks together."""
     calls: int
     call_cost_s: float
-    """Of recording one call, median of the processes; each has measured it at its start."""
+    """Seconds to record one call, median of the processes; each has measured it at its start."""
     clock_cost_s: float
-    """Of that, reading the clock twice."""
+    """Part of call_cost_s that reads the clock twice."""
     notes: list[str]
 
     @property
     def share(self) -> float | None:
-        """Of the ranks' time that they were in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
+        """Share of the ranks' time in MPI, 0 to 1; None where a rank's threads were in it at the same time."""
         return self.in_mpi_s / self.ran_s if self.ran_s > 0 and self.in_mpi_s <= self.ran_s else None
 
 
@@ -98,7 +98,7 @@ def sums_of(job: Job) -> Sums:
     notes = [*resolver.notes, *limits_of(recordings, sums=True, communicators=False)]
     notes += job.notes()
     unwinding_s = sum(process.recorded.unwinding_s for process in job.processes)
-    if ran_s > 0 and unwinding_s > max(DEAR_S, DEAR * ran_s):
+    if ran_s > 0 and unwinding_s > max(COST_S, COST_SHARE * ran_s):
         unwound = sum(process.recorded.unwound for process in job.processes)
         notes.append(
             f"recording also took {unwinding_s / ran_s:.1%} of all ranks' time to find the call paths of {unwound:,} "
@@ -113,13 +113,13 @@ def sums_of(job: Job) -> Sums:
     )  # fmt: skip
 
 
-def _leads_from_python(frame: Framed) -> bool:
+def _leads_from_python(frame: FrameLike) -> bool:
     """Whether a frame is on the way from a line of Python to the MPI: mpi4py, ctypes, the interpreter itself."""
     folder, _, name = frame.module.rpartition("/")
     return folder.endswith("/mpi4py") or name.startswith(("libffi", "_ctypes.", "libpython3", "python3"))
 
 
-def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
+def place_of(path: Sequence[FrameLike], resolver: Resolver) -> Place:
     """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls.
 
     In a stripped module local functions have no name: then it is the innermost of that module that has one, else its
@@ -140,7 +140,7 @@ def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     return replace(resolver.places(known)[0], line=0, is_outer=True)
 
 
-def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
+def _of_cython(outside: Sequence[FrameLike], resolver: Resolver) -> Place:
     """Return the function of a module of Cython's that Python calls: mpi4py's `Comm.Allreduce`."""
     found = resolver.places(outside[0])[0]
     for frame in outside:
@@ -152,7 +152,7 @@ def _of_cython(outside: Sequence[Framed], resolver: Resolver) -> Place:
     return found
 
 
-def told(path: Sequence[Framed], resolver: Resolver) -> list[Place]:
+def told(path: Sequence[FrameLike], resolver: Resolver) -> list[Place]:
     """Return the places of a path outside of MPI, the innermost first, as a picture shows them.
 
     Where there are frames of Python's, those of the interpreter and of Cython's own functions stand for nothing else.

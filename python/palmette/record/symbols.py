@@ -29,9 +29,9 @@ from palmette.record.structure.names import Names
 from palmette.record.structure.symbol_table import SymbolTable, build_id
 
 READING_S = 60.0
-"""For one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
+"""Time limit of one module: debug information of gigabytes takes that long. What has been answered by then is kept."""
 QUIET_S = 2.0
-"""After that long it is said what is being read."""
+"""Seconds after which it is said what is being read."""
 WORKER = "palmette.record.structure.worker"
 OURS = "libpalmette_"
 """Modules whose frames nobody asks for."""
@@ -55,7 +55,7 @@ SYSTEM = re.compile(
 """Modules of the system, whose loops nobody asks for."""
 
 
-class Framed(Protocol):
+class FrameLike(Protocol):
     """A return address: of a recording, or named otherwise."""
 
     @property
@@ -116,7 +116,7 @@ class Place:
 
 
 @dataclass
-class _Read:
+class _ModulePlaces:
     """What is known of a module: places by offset, and why some of them aren't known better."""
 
     places: dict[int, tuple[Place, ...]] = field(default_factory=dict)
@@ -124,8 +124,8 @@ class _Read:
     notes: list[str] = field(default_factory=list)
 
 
-_READ: dict[tuple[str, str], _Read] = defaultdict(_Read)
-"""By module and build id: of this process, since a report resolves the same places several times."""
+_READ: dict[tuple[str, str], _ModulePlaces] = defaultdict(_ModulePlaces)
+"""What this process has read, by module and build id: a report resolves the same places several times."""
 
 
 class Resolver:
@@ -136,30 +136,30 @@ class Resolver:
         """What couldn't be resolved, and why."""
         self._places: dict[tuple[str, str, int], tuple[Place, ...]] = {}
 
-    def add(self, frames: Iterable[Framed]) -> None:
+    def add(self, frames: Iterable[FrameLike]) -> None:
         """Resolve frames; all of a recording at once, since a module is read for all of its addresses together."""
         wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
         for frame in frames:
             ours = frame.module.rpartition("/")[2].startswith(OURS)
             if frame.module and not ours and not frame.module.startswith((PYTHON, REGION)):
                 wanted[frame.module, frame.build_id].add(frame.offset)
-        missing: list[_Wanted] = []
+        missing: list[_Lookup] = []
         for (module, identity), offsets in wanted.items():
             read = _READ[module, identity]
             if unknown := sorted(offsets - read.asked):
                 read.asked.update(unknown)
-                missing.append(_Wanted(Path(module), identity, unknown, read))
+                missing.append(_Lookup(Path(module), identity, unknown, read))
         _read(missing)
         for key, offsets in wanted.items():
             read = _READ[key]
             self._places |= {(*key, offset): read.places[offset] for offset in offsets & read.places.keys()}
             self.notes += [note for note in read.notes if note not in self.notes]
 
-    def knows(self, frame: Framed) -> bool:
+    def knows(self, frame: FrameLike) -> bool:
         """Whether the function of a frame is known."""
         return frame.module.startswith((PYTHON, REGION)) or (frame.module, frame.build_id, frame.offset) in self._places
 
-    def places(self, frame: Framed) -> tuple[Place, ...]:
+    def places(self, frame: FrameLike) -> tuple[Place, ...]:
         """Return where a frame was, an inlined function before the one that it is inlined in."""
         if frame.module.startswith(PYTHON):
             function, _, file = frame.module.removeprefix(PYTHON).partition(":")
@@ -171,14 +171,14 @@ class Resolver:
 
 
 @dataclass
-class _Wanted:
+class _Lookup:
     """Addresses of a module that are to be looked up, and what becomes known."""
 
     module: Path
     build_id: str
     offsets: list[int]
     """Return addresses: behind their call, maybe on the next line."""
-    read: _Read
+    read: _ModulePlaces
 
     @property
     def has_loops(self) -> bool:
@@ -187,7 +187,7 @@ class _Wanted:
         return not (SYSTEM.match(name) or name.startswith(MPI_MODULES) or INTERPRETER.match(name))
 
 
-def _read(wanted: Sequence[_Wanted]) -> None:
+def _read(wanted: Sequence[_Lookup]) -> None:
     """Look addresses up: by symbol tables, then, where that goes well, by the structure of their functions."""
     names = Names()
     there = []
@@ -210,7 +210,7 @@ def _read(wanted: Sequence[_Wanted]) -> None:
         there = there[_asked(there) :]
 
 
-def _asked(wanted: Sequence[_Wanted]) -> int:
+def _asked(wanted: Sequence[_Lookup]) -> int:
     """Ask for the structure of modules; return how many have been answered, or given up."""
     worker = _Worker(wanted)
     told = 0
@@ -246,12 +246,12 @@ def _place(function: str, file: str, line: int, loops: Iterable[tuple[str, str, 
 class _Worker:
     """The process that reads modules. Tells on standard error what it reads, once that takes long."""
 
-    def __init__(self, wanted: Sequence[_Wanted]) -> None:
+    def __init__(self, wanted: Sequence[_Lookup]) -> None:
         self._wanted = wanted
         self._begun = self._module_begun = time.monotonic()
         self._module, self._is_told = 0, False
         self.answered = 0
-        """Of the module that is being read."""
+        """Answers for the module that is being read."""
         self.reason = ""
         """Why it has ended before all was answered."""
 

@@ -14,14 +14,14 @@ from palmette import _core
 from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 from palmette.record.sums import place_of, told
-from palmette.record.symbols import INTERPRETER, PYTHON, Framed, Place, Resolver
+from palmette.record.symbols import INTERPRETER, PYTHON, FrameLike, Place, Resolver
 
 MOST_FRAMES = 200
-"""Of a call path in a flame graph, from the outermost on: recursion may be deep."""
+"""Frames of a call path in a flame graph, from the outermost on: recursion may be deep."""
 MOST_CLASS = 60
-"""Of sizes: a damaged recording may claim more than there can be."""
+"""Largest class of sizes (power of two): a damaged recording may claim more than there can be."""
 LEAST_FRAME = 1e-4
-"""Of the time in MPI: frames of a flame graph below it are left out, their time stays in the frame above."""
+"""Share of the time in MPI: smaller frames of a flame graph are left out, their time stays in the frame above."""
 
 
 @dataclass
@@ -176,5 +176,5 @@ def program_of(job: Job) -> str:
     return next((Path(one.recorded.executable).name for one in job.processes if one.recorded.executable), "program")
 
 
-def _is_script(frame: Framed) -> bool:
+def _is_script(frame: FrameLike) -> bool:
     return frame.module.startswith(f"{PYTHON}<module>:")

@@ -92,7 +92,7 @@ _KINDS: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("process", "waits_for", "function", "path", "from", "to"), np.dtype(np.int32)),
     "bytes": np.dtype(np.float64),
 }
-COARSER = 4
+COARSENING = 4
 """Bins of a level of detail that the next coarser one has as one."""
 FEWEST_BINS = 128
 
@@ -113,10 +113,10 @@ def _levels(view: _core.TraceView, functions: NDArray[np.int64]) -> list[dict[st
             {"bins": bins, "mpi": packed(mpi, "u1"), "waiting": packed(waiting, "u1"),
              "function": packed(function, "u1")}
         )  # fmt: skip
-        if bins % COARSER or bins // COARSER < FEWEST_BINS:
+        if bins % COARSENING or bins // COARSENING < FEWEST_BINS:
             return levels[::-1]
-        bins //= COARSER
-        parts = (view.rows, bins, COARSER)
+        bins //= COARSENING
+        parts = (view.rows, bins, COARSENING)
         most = mpi.reshape(parts).argmax(axis=2)[..., None]
         function = np.take_along_axis(function.reshape(parts), most, axis=2)[..., 0]
         mpi, waiting = (np.round(values.reshape(parts).mean(axis=2)).astype(np.uint8) for values in (mpi, waiting))

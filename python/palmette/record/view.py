@@ -29,7 +29,7 @@ MOST_PATHS = 500
 """Rows of the table of call paths: the costliest."""
 MOST_ROWS = 128
 PARTS = ("waiting_s", "bound_s", "excess_s", "in_call_s", "completion_s", "other_s")
-"""Of the time of calls. Excess is what is beyond the bound; where that isn't known, both are `in_call`."""
+"""Parts of calls' time. Excess is what is beyond the bound; where that isn't known, both are `in_call`."""
 
 
 def links_of(job: Job, seats: Seats | None, findings: Findings | None) -> link_loads.Links | None:

@@ -17,10 +17,10 @@ from palmette.record.reading import Job
 from palmette.record.sampled import MOST_LINES, nodes_of_tree
 
 MOST_COLUMNS = 128
-"""Of the picture: more ranks share columns, which are means of them."""
+"""Columns of the picture: more ranks share columns, which are means of them."""
 BINS = 16
-"""Of a histogram, from the least of all ranks to the most."""
-AROUND = 6
+"""Bins of a histogram, from the least of all ranks to the most."""
+LINES_AROUND = 6
 """Lines of source before and behind one in which time was spent."""
 MOST_SOURCE_BYTES = 300_000
 LONGEST_LINE = 160
@@ -122,7 +122,7 @@ def _pieces(lines: Sequence[int], count: int) -> list[tuple[int, int]]:
     for line in lines:
         if line > count:
             continue
-        begin, end = max(1, line - AROUND), min(count, line + AROUND)
+        begin, end = max(1, line - LINES_AROUND), min(count, line + LINES_AROUND)
         if found and begin <= found[-1][1] + 1:
             found[-1] = (found[-1][0], end)
         else:

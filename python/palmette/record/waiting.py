@@ -24,7 +24,7 @@ SENDS = (
 
 
 @dataclass
-class Open:
+class PendingCall:
     """A call that a process is in."""
 
     process: Process
@@ -33,7 +33,7 @@ class Open:
     waits_for: list[str] = field(default_factory=list)
     """Names of processes, as far as they can be told."""
     requests: list[_core.OutstandingRequest] = field(default_factory=list)
-    """That it waits for."""
+    """Requests that the call waits for."""
 
 
 @dataclass
@@ -43,9 +43,9 @@ class Collective:
     function: str
     communicator: _core.RecordedCommunicator
     instance: int
-    inside: list[Open]
+    inside: list[PendingCall]
     missing: list[Process]
-    """Those that have begun fewer collectives there."""
+    """Ranks that have begun fewer collectives on the communicator."""
     unknown: int
     """Ranks of the communicator of which nothing is known."""
 
@@ -60,7 +60,7 @@ class State:
     """A job at one instant."""
 
     job: Job
-    open: list[Open]
+    open: list[PendingCall]
     collectives: list[Collective]
 
 
@@ -70,7 +70,7 @@ def state_of(job: Job, now_ns: int | None = None) -> State:
     Cost: O(processes x communicators).
     """
     calls = [
-        Open(process, call, max(0.0, ((now_ns or process.now_ns()) - call.begin_real_ns) * 1e-9))
+        PendingCall(process, call, max(0.0, ((now_ns or process.now_ns()) - call.begin_real_ns) * 1e-9))
         for process in job.processes
         for call in process.recorded.open
         if process.recorded.state != _core.RecordState.finalized
@@ -81,7 +81,7 @@ def state_of(job: Job, now_ns: int | None = None) -> State:
             if communicator.rank < 0:  # between groups: peers and roots are of the other one
                 continue
             members[communicator.id][communicator.rank] = process
-    waiting: dict[tuple[int, int], list[tuple[Open, _Waits]]] = defaultdict(list)
+    waiting: dict[tuple[int, int], list[tuple[PendingCall, _Waits]]] = defaultdict(list)
     for one in calls:
         one.requests = [one_of for one_of in one.process.recorded.outstanding if one_of.waited_by == one.call.thread]
         both: list[_Waits] = [one.call, *one.requests]
@@ -114,7 +114,7 @@ def _rank(rank: int, members: dict[int, Process]) -> list[str]:
     return [process.name if process else f"rank {rank} of its communicator"]
 
 
-def _collective(inside: list[tuple[Open, _Waits]], members: dict[int, dict[int, Process]]) -> Collective:
+def _collective(inside: list[tuple[PendingCall, _Waits]], members: dict[int, dict[int, Process]]) -> Collective:
     first, what = inside[0]
     communicator = first.process.communicator(what.communicator)
     assert communicator is not None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
-from palmette.map.methods import Mapped, map_on_job
+from palmette.map.methods import RankOrder, map_on_job
 from palmette.map.pattern import pattern_of_messages
 from palmette.record.causes import missing_dependency
 from palmette.record.exchanges import Exchanges
@@ -34,13 +34,13 @@ MOST_ROWS = 8
 MOST_PLACED = 4096
 """Ranks whose matrix of messages still fits into memory."""
 LEAST_S = 1e-9
-"""For bounds of what crosses no link."""
+"""Bound in seconds of what crosses no link."""
 MPI = "mpi"
-"""For an algorithm: the MPI's own."""
+"""Algorithm that stands for the MPI's own."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Alternative:
     """What is to be different. All that isn't named stays."""
 
     force: Mapping[str, str] = field(default_factory=dict)
@@ -65,18 +65,18 @@ class Expected:
     """What a job would take."""
 
     time_s: float
-    """As recorded."""
+    """Run time as recorded."""
     expected_s: float
     range_s: tuple[float, float]
     rows: list[Row] = field(default_factory=list)
-    """Those whose time changes most."""
+    """Rows whose time changes most."""
     ranks: list[tuple[int, float, float]] = field(default_factory=list)
     """(rank, time in MPI as recorded, as expected), those that gain most first."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def gain(self) -> float:
-        """Of the run time; negative: it would take longer."""
+        """Share of the run time that is saved; negative: it would take longer."""
         return 1 - self.expected_s / self.time_s if self.time_s > 0 else 0.0
 
 
@@ -103,7 +103,7 @@ def with_costs(job: Job, seats: Seats | None, which: str) -> Expected:
     return expected
 
 
-def with_changes(job: Job, seats: Seats, wanted: Wanted, scales: Sequence[float] = SCALES) -> Expected:
+def with_changes(job: Job, seats: Seats, wanted: Alternative, scales: Sequence[float] = SCALES) -> Expected:
     """Replay with other algorithms, places or links.
 
     `scales`: what predicted differences are multiplied by, a replay for each; the first is what is expected, all
@@ -129,7 +129,7 @@ def _has_exchanges(job: Job) -> bool:
     return any(is_exchange(one.function) for process in job.processes for one in process.recorded.aggregates)
 
 
-def auto_placement(job: Job, seats: Seats) -> Mapped:
+def auto_placement(job: Job, seats: Seats) -> RankOrder:
     """Return the best order of the ranks on their own places for all that they sent. Raises RecordError.
 
     Cost: a search over the matrix of messages; of collectives that the MPI did it isn't known who sends to whom.
@@ -181,7 +181,7 @@ def _expected(found: _core.TraceWhatIf | _core.TraceCauses, replays: Sequence[_c
 class _Prices:
     """What collectives would take, asked for once for each kind."""
 
-    def __init__(self, seats: Seats, wanted: Wanted) -> None:
+    def __init__(self, seats: Seats, wanted: Alternative) -> None:
         self._was = Limits(seats)
         self._wanted = wanted
         new = Seats(wanted.job, seats.network_levels, is_known=True) if wanted.job else seats

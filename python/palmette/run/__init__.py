@@ -9,6 +9,6 @@ from __future__ import annotations
 from palmette.mpi.abi import Abi
 from palmette.mpi.errors import RunError
 from palmette.run.choices import Choices, variables
-from palmette.run.prepared import Prepared, prepare, starts_job
+from palmette.run.prepared import LaunchPlan, prepare, starts_job
 
-__all__ = ["Abi", "Choices", "Prepared", "RunError", "prepare", "starts_job", "variables"]
+__all__ = ["Abi", "Choices", "LaunchPlan", "RunError", "prepare", "starts_job", "variables"]

@@ -21,9 +21,9 @@ WRITTEN = ("PALMETTE_REPORT", "PALMETTE_PROFILE", "PALMETTE_TRACE")
 RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Folders that MPI calls are recorded in; the library that does so is preloaded for them alone."""
 KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
-"""Beside the recording: the cluster, and where ranks are pretended to run."""
+"""Files beside the recording: the cluster, and where ranks are pretended to run."""
 KEPT_PROCESSORS = "processors"
-"""Beside it, too: which machine the job was started on (its boot id), and how many processors it may use there."""
+"""File beside the recording: boot id of the machine that started the job, and how many processors it may use there."""
 
 
 class Choices(NamedTuple):

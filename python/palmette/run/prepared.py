@@ -30,7 +30,7 @@ from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions, MisplacedError
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.rewrite import Amended, rewrite
+from palmette.run.rewrite import Amendments, rewrite
 
 # Only a program with such a name is called with --version: `./app --version` might run for hours.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun|aprun|flux)(?:[.\-_]\w+)*$")
@@ -41,7 +41,7 @@ def starts_job(words: Sequence[str]) -> bool:
     return any(_LAUNCHER_NAME.match(Path(word).name) for word in words)
 
 
-class Prepared(NamedTuple):
+class LaunchPlan(NamedTuple):
     """What to execute.
 
     `command` is the whole command line, and `environment` what to add to this process's environment before it:
@@ -72,7 +72,7 @@ def prepare(
     directory: Path | None = None,
     libraries: Path = LIBRARIES,
     own: Mapping[str, str] = MappingProxyType({}),
-) -> Prepared:
+) -> LaunchPlan:
     """Return how to run the command line `words` under palmette with the PALMETTE_ variables `variables`.
 
     `words` begins with a launcher or with the program itself. `environment` is what the launcher will see, with
@@ -91,14 +91,14 @@ def prepare(
         kind, path = launcher
         line = _line(kind, words, LauncherOptions(kind, path, environment, own), abi)
     found = (
-        _Found(Evidence((abi,), "--abi says so"))
+        _Examination(Evidence((abi,), "--abi says so"))
         if abi is not None
         else _examine(line, environment, directory, warnings)
     )
     named = Path(line.parts[0].program).name if line.parts else "the file of programs"
     evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
     preloads = _preloads(evidence.abis, variables, libraries)
-    amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
+    amended: Amendments = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
     if found.has_asan:
         amended[sanitizer.NAME] = sanitizer.with_flag
     warnings += _elsewhere(preloads, libraries)
@@ -114,10 +114,10 @@ def prepare(
                 "they may run as separate jobs of one rank each; use the launcher of the program's MPI"
             )
     program = line.parts[0].program if line.parts else ""
-    return Prepared(command, extra, kind, program, evidence, preloads, tuple(warnings))
+    return LaunchPlan(command, extra, kind, program, evidence, preloads, tuple(warnings))
 
 
-class _Found(NamedTuple):
+class _Examination(NamedTuple):
     """The result of examining a job's programs.
 
     `evidence` is None where none of them names an MPI. `has_asan`: the address sanitizer's check that it comes first
@@ -195,7 +195,7 @@ def _warn_of_launcher_behind(words: Sequence[str], environment: Mapping[str, str
         )
 
 
-def _examine(line: CommandLine, environment: Mapping[str, str], directory: Path, warnings: list[str]) -> _Found:
+def _examine(line: CommandLine, environment: Mapping[str, str], directory: Path, warnings: list[str]) -> _Examination:
     """Examine the job's programs. Raises RunError for those that can't be served, and for different MPIs in one job."""
     given = {assignment.name: assignment.value for assignment in line.assignments if assignment.value is not None}
     ranks = {**environment, **given}
@@ -221,4 +221,4 @@ def _examine(line: CommandLine, environment: Mapping[str, str], directory: Path,
         reasons = ", ".join(evidence.because for evidence in found.values())
         raise RunError(f"the programs of this job use different MPIs ({reasons}); build them with one")
     old = tuple(runtime for runtime in runtimes if not sanitizer.knows_flag(runtime))
-    return _Found(next(iter(found.values()), None), bool(runtimes), old)
+    return _Examination(next(iter(found.values()), None), bool(runtimes), old)

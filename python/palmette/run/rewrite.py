@@ -9,16 +9,16 @@ from palmette.run.command_line import Assignment, CommandLine, Part
 from palmette.run.options import BY_PART
 from palmette.run.preload import NAME as LD_PRELOAD
 
-Rewritten = tuple[tuple[str, ...], dict[str, str]]
+CommandRewrite = tuple[tuple[str, ...], dict[str, str]]
 """A command line, and variables to set in the launcher's environment."""
 
-Amended = dict[str, Callable[[str | None], str]]
+Amendments = dict[str, Callable[[str | None], str]]
 """Variables that are extended, mainly LD_PRELOAD: name -> function from the present value (or None) to the new one."""
 
 
 def rewrite(
-    line: CommandLine, variables: Mapping[str, str], amended: Amended, environment: Mapping[str, str]
-) -> Rewritten:
+    line: CommandLine, variables: Mapping[str, str], amended: Amendments, environment: Mapping[str, str]
+) -> CommandRewrite:
     """Return the command line that gives `variables` and those of `amended` to the ranks.
 
     What the user's own words set stays as it is, only the `amended` ones get our part added to it.
@@ -78,8 +78,8 @@ def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[
 
 
 def _srun(
-    line: CommandLine, variables: Mapping[str, str], amended: Amended, environment: Mapping[str, str]
-) -> Rewritten:
+    line: CommandLine, variables: Mapping[str, str], amended: Amendments, environment: Mapping[str, str]
+) -> CommandRewrite:
     """srun: everything but LD_PRELOAD goes into its environment, which is harmless and allows commas.
 
     --export then names the variables, for an --export of the user's may leave the environment out.

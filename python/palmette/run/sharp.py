@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 SONAME, FAMILY = "libsharp_coll.so.5", "libsharp_coll.so"
 GUARDS = ("sharp_coll_do_allgather_nb", "sharp_coll_caps_query")
-"""As in src/palmette/aggregate/sharp/library.cpp: libraries with these have the structures that palmette knows."""
+"""Functions of libraries with the structures that palmette knows (src/palmette/aggregate/sharp/library.cpp)."""
 
 
 class FoundSharp(NamedTuple):

@@ -15,9 +15,9 @@ import numpy as np
 
 EXPONENTS = ((-1, 0), (0, 1), (0, 2), (0.5, 0), (1, 0), (1, 1), (1.5, 0), (2, 0), (2, 1), (3, 0))
 """(i, j) of p^i log2(p)^j; the constant is tried besides."""
-FEWEST = 4
+MIN_RANK_COUNTS = 4
 """Numbers of ranks that a fit needs."""
-BETTER = 0.8
+ERROR_FACTOR = 0.8
 """The factor by which a term's error must be smaller than the error of one that grows less."""
 
 
@@ -34,7 +34,7 @@ class Growth:
 
     @property
     def name(self) -> str:
-        """As it is written: O(p log p)."""
+        """The growth as it is written: O(p log p)."""
         if self.factor_s == 0:
             return "O(1)"
         power = {0: "", 1: "p", 0.5: "sqrt p", -1: "1/p"}.get(self.power, f"p^{self.power:g}")
@@ -52,14 +52,14 @@ class Growth:
 
 
 def fitted(samples: Sequence[tuple[int, float]]) -> Growth | None:
-    """Fit (ranks, seconds) of runs; None: fewer than FEWEST numbers of ranks, or nothing but zeros.
+    """Fit (ranks, seconds) of runs; None: fewer than MIN_RANK_COUNTS numbers of ranks, or nothing but zeros.
 
     The median of each number of ranks is fitted, by relative errors. Cost: O(terms points^2).
     """
     by_ranks: dict[int, list[float]] = defaultdict(list)
     for ranks, seconds in samples:
         by_ranks[ranks].append(seconds)
-    if len(by_ranks) < FEWEST:
+    if len(by_ranks) < MIN_RANK_COUNTS:
         return None
     p = np.array(sorted(by_ranks), dtype=float)
     y = np.array([float(np.median(by_ranks[int(ranks)])) for ranks in p])
@@ -68,7 +68,7 @@ def fitted(samples: Sequence[tuple[int, float]]) -> Growth | None:
     best = _left_out(p, y, None)
     for power, logs in sorted(EXPONENTS, key=lambda one: (one[0] < 0, one)):
         tried = _left_out(p, y, (power, logs))
-        if tried is not None and (best is None or tried.error < BETTER * best.error):
+        if tried is not None and (best is None or tried.error < ERROR_FACTOR * best.error):
             best = tried
     return best
 

@@ -13,7 +13,7 @@ from typing import Any
 from palmette.runs.schema import ArchiveError
 from palmette.units import plural
 
-MOST = 20
+MAX_PROGRAMS = 20
 """Programs that the text shows."""
 SECONDS_AN_HOUR = 3600.0
 _NUMBERS = ("ranks", "nodes", "seconds", "calls_served", "calls_left", "served_seconds")
@@ -29,7 +29,7 @@ class JobSums:
     users: set[int] = field(default_factory=set)
     hours: float = 0.0
     served_hours: float = 0.0
-    """In served calls."""
+    """Node hours in served calls."""
     compared: int = 0
     """Jobs that know from compared calls what they have saved."""
     saved_hours: float = 0.0
@@ -56,9 +56,9 @@ class Jobs:
 
     all: JobSums
     by_program: dict[str, JobSums]
-    """The one with the most node hours first."""
+    """Sums by program, the one with the most node hours first."""
     off: dict[str, JobSums]
-    """By the reason why nothing was served, the most frequent first."""
+    """Sums by the reason why nothing was served, the most frequent first."""
     first: str
     last: str
     skipped: int
@@ -144,15 +144,15 @@ def text_of(jobs: Jobs) -> list[str]:
             "estimate)"
         )
     lines += ["", f"{'program':<30} {'jobs':>7} {'served':>7} {'users':>6} {'node h':>8} {'in calls':>9} {'saved':>7}"]
-    for name, one in list(jobs.by_program.items())[:MOST]:
+    for name, one in list(jobs.by_program.items())[:MAX_PROGRAMS]:
         share = f"{one.served_hours / one.hours:.0%}" if one.hours > 0 else "-"
         saved = f"{one.saved_hours / one.hours:.1%}" if one.compared and one.hours > 0 else "-"
         lines.append(
             f"{name[:30]:<30} {one.jobs:>7,} "
             f"{one.served:>7,} {len(one.users):>6,} {one.hours:>8,.3g} {share:>9} {saved:>7}"
         )
-    if len(jobs.by_program) > MOST:
-        lines.append(f"and {len(jobs.by_program) - MOST:,} more (--json has all)")
+    if len(jobs.by_program) > MAX_PROGRAMS:
+        lines.append(f"and {len(jobs.by_program) - MAX_PROGRAMS:,} more (--json has all)")
     if jobs.off:
         lines += ["", "not served, and why"]
         for reason, one in jobs.off.items():

@@ -22,11 +22,11 @@ LEAST_SHARE = 0.01
 FEWEST_BEFORE = 5
 """Runs that a gate compares with."""
 DEVIATIONS, MARGIN = 5.0, 1.05
-"""A run is slower than others beyond so many of their deviations, and by at least 5 %."""
+"""Deviations of other runs beyond which a run is slower than they, if also by 5 % at least."""
 MAD_TO_DEVIATION = 1.4826
 """Standard deviations in a median absolute deviation of normal noise."""
-TWICE = 2
-"""What doesn't scale is told for so many times the most ranks that were measured."""
+EXTRAPOLATION = 2
+"""Multiple of the most ranks measured for which it is told what doesn't scale."""
 UNSCALED_SHARE, CERTAIN = 0.1, 0.2
 """The share of the run, at so many ranks, from which on growth beyond a tree's is told; of fits with errors below."""
 
@@ -47,7 +47,7 @@ def _all_rows(archive: Archive, run: Run) -> Rows:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class RowGrowth:
     """How one row's seconds per rank grow."""
 
     key: RowKey
@@ -55,7 +55,7 @@ class Scaled:
     samples: Sequence[tuple[int, float]]
     """(ranks, or bytes a call; seconds)."""
     share: float
-    """Share of the run's time, expected at TWICE the most ranks; of growth over bytes, share of all calls' time."""
+    """Share of the run's time at EXTRAPOLATION times the most ranks; for growth over bytes, of all calls' time."""
 
     @property
     def is_unscaled(self) -> bool:
@@ -63,7 +63,7 @@ class Scaled:
         return self.growth.outgrows_logarithm and self.growth.error < CERTAIN and self.share >= UNSCALED_SHARE
 
 
-def scaling(archive: Archive, runs: Sequence[Run]) -> list[Scaled]:
+def scaling(archive: Archive, runs: Sequence[Run]) -> list[RowGrowth]:
     """Return how each row grows with the number of ranks, the largest share first.
 
     Raises ArchiveError where there are too few numbers of ranks. Cost: O(rows of all runs).
@@ -79,13 +79,13 @@ def scaling(archive: Archive, runs: Sequence[Run]) -> list[Scaled]:
             f"{archive.path}: growth over ranks needs runs with four numbers of ranks; {runs[0].program} has "
             + ", ".join(str(count) for count in counts)
         )
-    most = TWICE * max(run.ranks for run in runs)
+    most = EXTRAPOLATION * max(run.ranks for run in runs)
     whole = sum(max(0.0, fit.at(most)) for fit in fits.values())
-    found = [Scaled(key, fit, samples[key], max(0.0, fit.at(most)) / whole) for key, fit in fits.items()]
+    found = [RowGrowth(key, fit, samples[key], max(0.0, fit.at(most)) / whole) for key, fit in fits.items()]
     return sorted(found, key=lambda one: -one.share)
 
 
-def scaling_by_size(archive: Archive, runs: Sequence[Run]) -> list[Scaled]:
+def scaling_by_size(archive: Archive, runs: Sequence[Run]) -> list[RowGrowth]:
     """Return how a call's seconds grow with its bytes, by function; as `scaling`."""
     samples: dict[str, list[tuple[int, float]]] = defaultdict(list)
     seconds: dict[str, float] = defaultdict(float)
@@ -98,12 +98,12 @@ def scaling_by_size(archive: Archive, runs: Sequence[Run]) -> list[Scaled]:
     if not fits:
         raise ArchiveError(f"{archive.path}: growth over bytes needs calls of four sizes of one function")
     whole = sum(seconds.values())
-    found = [Scaled((name, ""), fit, samples[name], seconds[name] / whole) for name, fit in fits.items()]
+    found = [RowGrowth((name, ""), fit, samples[name], seconds[name] / whole) for name, fit in fits.items()]
     return sorted(found, key=lambda one: -one.share)
 
 
 @dataclass(frozen=True)
-class Varied:
+class RunGroup:
     """Runs of one program with one number of ranks."""
 
     program: str
@@ -120,7 +120,7 @@ class Varied:
         return float(low), float(median), float(high)
 
 
-def variation(runs: Iterable[Run]) -> list[Varied]:
+def variation(runs: Iterable[Run]) -> list[RunGroup]:
     """Return how run times vary, programs with most runs first.
 
     What placement explains is epsilon squared (Kelley 1935): the variance between placements, less what chance alone
@@ -137,7 +137,7 @@ def variation(runs: Iterable[Run]) -> list[Varied]:
             if run.placement and run.time_s is not None:
                 by_placement[run.placement].append(run.time_s)
         times = [run.time_s for run in own if run.time_s is not None]
-        found.append(Varied(program, ranks, times, len(by_placement), _explained(list(by_placement.values()))))
+        found.append(RunGroup(program, ranks, times, len(by_placement), _explained(list(by_placement.values()))))
     return sorted(found, key=lambda one: (-len(one.times_s), one.program, one.ranks))
 
 
@@ -155,7 +155,7 @@ def _explained(groups: Sequence[Sequence[float]]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Slower:
+class Slowdown:
     """What took longer in a run than in those before."""
 
     key: RowKey
@@ -171,18 +171,18 @@ class Slower:
 
 
 @dataclass(frozen=True)
-class Judged:
+class RunVerdict:
     """A run beside those before it."""
 
     run: Run
     before: Sequence[Run]
     same_placement: bool
     """Whether only runs of its placement are compared."""
-    slower: Sequence[Slower]
+    slower: Sequence[Slowdown]
     """The whole run first, then what has grown most."""
 
 
-def gate(archive: Archive, run: Run) -> Judged:
+def gate(archive: Archive, run: Run) -> RunVerdict:
     """Compare a run with the earlier ones of its program with as many ranks, on the same placement where there are
     enough of them.
 
@@ -212,7 +212,7 @@ def gate(archive: Archive, run: Run) -> Judged:
         if (slower := _judged(key, seconds, [rows.get(key, 0.0) for rows in history]))
     ]  # fmt: skip
     found.sort(key=lambda one: (one.key != ("", ""), one.usual_s - one.seconds))
-    return Judged(run, before, same, found)
+    return RunVerdict(run, before, same, found)
 
 
 def _rows(archive: Archive, run: Run) -> Mapping[RowKey, float]:
@@ -228,15 +228,15 @@ def _rows(archive: Archive, run: Run) -> Mapping[RowKey, float]:
     return rows
 
 
-def _judged(key: RowKey, seconds: float, usual: Sequence[float]) -> Slower | None:
+def _judged(key: RowKey, seconds: float, usual: Sequence[float]) -> Slowdown | None:
     median = float(np.median(usual))
     deviation = MAD_TO_DEVIATION * float(np.median(np.abs(np.array(usual) - median)))
     limit = max(median + DEVIATIONS * (1 + 4 / len(usual)) * deviation, MARGIN * median)
-    return Slower(key, seconds, median, limit) if seconds > limit else None
+    return Slowdown(key, seconds, median, limit) if seconds > limit else None
 
 
 @dataclass(frozen=True)
-class Since:
+class RowChange:
     """A row's seconds from a date on over those before."""
 
     program: str
@@ -247,7 +247,7 @@ class Since:
     after: int
 
 
-def slower_since(archive: Archive, runs: Sequence[Run], date: str) -> list[Since]:
+def slower_since(archive: Archive, runs: Sequence[Run], date: str) -> list[RowChange]:
     """Return what got slower: whose ratio of medians, 95 % interval, lies above 1.05; the whole runs first.
 
     `date`: ISO 8601, as 2026-11-01. Raises ArchiveError where no program ran before and after.
@@ -269,7 +269,7 @@ def slower_since(archive: Archive, runs: Sequence[Run], date: str) -> list[Since
                 continue
             ratio = compare_groups(after, before)
             if ratio.verdict == "slower":
-                found.append(Since(program, ranks, key, ratio, len(before), len(after)))
+                found.append(RowChange(program, ranks, key, ratio, len(before), len(after)))
     if not could:
         raise ArchiveError(f"{archive.path}: no program ran before and after {date}")
     return sorted(found, key=lambda one: (one.key != ("", ""), -one.ratio.value))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from palmette import _core
 from palmette.runs.archive import Run, Sum
-from palmette.runs.questions import Judged, Scaled, Since, Varied, name_of
+from palmette.runs.questions import RowChange, RowGrowth, RunGroup, RunVerdict, name_of
 from palmette.units import plural
 
 NAME = 44
 """Columns of a row's name."""
-MOST = 20
+MAX_ROWS = 20
 """Rows that are shown."""
 
 
@@ -26,7 +26,7 @@ def _named(name: str) -> str:
 
 
 def _rest(rows: int) -> list[str]:
-    return [f"and {rows - MOST:,} more (--json has all)"] if rows > MOST else []
+    return [f"and {rows - MAX_ROWS:,} more (--json has all)"] if rows > MAX_ROWS else []
 
 
 def listed(runs: Sequence[Run]) -> list[str]:
@@ -49,7 +49,7 @@ def of_run(run: Run, sums: dict[tuple[str, str], Sum]) -> list[str]:
     lines += [f"time {time_of(run.time_s)}, recorded in {run.recorded}", ""]
     lines.append(f"{'seconds per rank':<{NAME}} {'calls':>12} {'time':>10} {'waiting':>10}")
     rows = sorted(sums.items(), key=lambda item: -item[1].seconds)
-    for key, one in rows[:MOST]:
+    for key, one in rows[:MAX_ROWS]:
         waiting = None if one.waiting_s is None else one.waiting_s / run.ranks
         calls = f"{one.calls:,}" if one.calls else ""
         lines.append(
@@ -66,11 +66,11 @@ def of_both(before: Run, after: Run) -> list[str]:
     ]
 
 
-def of_scaling(rows: Sequence[Scaled], *, over_bytes: bool) -> list[str]:
+def of_scaling(rows: Sequence[RowGrowth], *, over_bytes: bool) -> list[str]:
     """Show how rows grow."""
     what, share = ("bytes n", "share") if over_bytes else ("ranks p", "at twice")
     lines = [f"{f'growth with {what}':<{NAME}} {'growth':>14} {'error':>7} {share:>9}"]
-    for one in rows[:MOST]:
+    for one in rows[:MAX_ROWS]:
         name = one.growth.name.replace("p", "n") if over_bytes else one.growth.name
         lines.append(f"{_named(name_of(one.key))} {name:>14} {one.growth.error:>7.0%} {one.share:>9.0%}")
     lines += _rest(len(rows))
@@ -82,10 +82,10 @@ def of_scaling(rows: Sequence[Scaled], *, over_bytes: bool) -> list[str]:
     return lines
 
 
-def of_variation(rows: Sequence[Varied]) -> list[str]:
+def of_variation(rows: Sequence[RunGroup]) -> list[str]:
     """Show how run times vary."""
     lines = [f"{'program':<20} {'ranks':>6} {'runs':>5} {'median':>9} {'quartiles':>21} {'placement explains':>18}"]
-    for one in rows[:MOST]:
+    for one in rows[:MAX_ROWS]:
         low, median, high = one.quartiles_s
         explains = "-" if one.explained is None else f"{one.explained:.0%} of {one.placements}"
         between = f"{time_of(low)} to {time_of(high)}"
@@ -96,7 +96,7 @@ def of_variation(rows: Sequence[Varied]) -> list[str]:
     return lines + _rest(len(rows))
 
 
-def of_gate(judged: Judged) -> list[str]:
+def of_gate(judged: RunVerdict) -> list[str]:
     """Show a verdict."""
     where = "on its placement" if judged.same_placement else "on any placement"
     run = judged.run
@@ -107,7 +107,7 @@ def of_gate(judged: Judged) -> list[str]:
     if not judged.slower:
         return [*lines, "nothing is slower than usual"]
     lines += ["", f"{'slower than usual, seconds per rank':<{NAME}} {'usual':>11} {'now':>11} {'ratio':>7}"]
-    for one in judged.slower[:MOST]:
+    for one in judged.slower[:MAX_ROWS]:
         lines.append(
             f"{_named(name_of(one.key))} {time_of(one.usual_s):>11} {time_of(one.seconds):>11} "
             + (f"{one.ratio:>7.2f}" if one.usual_s > 0 else f"{'new':>7}")
@@ -115,12 +115,12 @@ def of_gate(judged: Judged) -> list[str]:
     return lines + _rest(len(judged.slower))
 
 
-def of_since(rows: Sequence[Since], date: str) -> list[str]:
+def of_since(rows: Sequence[RowChange], date: str) -> list[str]:
     """Show what got slower."""
     if not rows:
         return [f"nothing got slower since {date}"]
     lines = [f"{f'slower since {date}':<{NAME}} {'program':<14} {'ranks':>5} {'ratio':>14}"]
-    for one in rows[:MOST]:
+    for one in rows[:MAX_ROWS]:
         ratio = f"{one.ratio.value:.2f} {one.ratio.low:.2f}-{one.ratio.high:.2f}"
         lines.append(f"{_named(name_of(one.key))} {one.program[:14]:<14} {one.ranks:>5} {ratio:>14}")
     return lines + _rest(len(rows))

@@ -14,7 +14,7 @@ from palmette.topology.model import Aggregator, TreeNode
 
 
 @dataclass(slots=True)
-class Folded:
+class SiblingGroup:
     """Siblings that are drawn once. `members` are all nodes that it represents, under all parents.
 
     each: fewest and most of them under one parent. alike: False when different groups of one level were
@@ -24,7 +24,7 @@ class Folded:
     level: str | None
     each: tuple[int, int]
     members: list[TreeNode]
-    children: list[Folded] = field(default_factory=list)
+    children: list[SiblingGroup] = field(default_factory=list)
     alike: bool = True
     hosts_each: tuple[int, int] = (0, 0)
 
@@ -60,7 +60,7 @@ class Folded:
 
     @property
     def aggregators(self) -> list[Aggregator]:
-        """Those of one member, where all have the same number."""
+        """Aggregators of one member, where all members have the same number."""
         counts = {len(member.aggregators) for member in self.members}
         return self.members[0].aggregators if len(counts) == 1 else []
 
@@ -105,7 +105,7 @@ class Folder:
         """Hosts at or below a node."""
         return self._hosts[id(node)]
 
-    def fold(self, equal: bool = True, by_level_above: int | None = None) -> Folded:
+    def fold(self, equal: bool = True, by_level_above: int | None = None) -> SiblingGroup:
         """The folded tree.
 
         equal: fold equal siblings; otherwise only hosts are folded. by_level_above: where a parent has more
@@ -113,9 +113,9 @@ class Folder:
         """
         return self._fold([self.root], (1, 1), equal, by_level_above)
 
-    def _fold(self, members: list[TreeNode], each: tuple[int, int], equal: bool, most: int | None) -> Folded:
+    def _fold(self, members: list[TreeNode], each: tuple[int, int], equal: bool, most: int | None) -> SiblingGroup:
         hosts = [self._hosts[id(member)] for member in members]
-        folded = Folded(members[0].level, each, members, hosts_each=(min(hosts), max(hosts)))
+        folded = SiblingGroup(members[0].level, each, members, hosts_each=(min(hosts), max(hosts)))
         folded.alike = len({self._signature[id(member)] for member in members}) == 1
         groups = self._group(members, equal)
         if most is not None and len(groups) > most:

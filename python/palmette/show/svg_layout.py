@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from palmette.present.picture import clip, text_width
-from palmette.show.fold import Folded, Folder
+from palmette.show.fold import Folder, SiblingGroup
 from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
@@ -30,7 +30,7 @@ class Card:
     kind: str
     title: str
     lines: list[str]
-    folded: Folded
+    folded: SiblingGroup
     width: float
     height: float
     icons: int = 0
@@ -62,11 +62,11 @@ def layout(topology: Topology) -> Card:
     return root
 
 
-def _widest(folded: Folded) -> int:
+def _widest(folded: SiblingGroup) -> int:
     return sum(_widest(child) for child in folded.children) or 1
 
 
-def _card(folded: Folded) -> Card:
+def _card(folded: SiblingGroup) -> Card:
     kind = folded.level or "root"
     if kind == "node":
         return _host_card(folded)
@@ -91,7 +91,7 @@ def _card(folded: Folded) -> Card:
     return card
 
 
-def _host_card(folded: Folded) -> Card:
+def _host_card(folded: SiblingGroup) -> Card:
     count = folded.count
     title = (plural(count, "host") if folded.each[0] == count else f"{folded.count_text} hosts") + (
         " in each" if len(folded.members) > count else ""
@@ -117,7 +117,7 @@ def _width(title: str, lines: list[str]) -> float:
     return min(max(widest + 2 * PADDING + 4, 118.0), 190.0)
 
 
-def _rate(folded: Folded) -> str:
+def _rate(folded: SiblingGroup) -> str:
     low, high = folded.rates
     if low is None or high is None:
         return ""

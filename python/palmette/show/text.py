@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palmette.present.words import clipped
-from palmette.show.fold import Folded, Folder
+from palmette.show.fold import Folder, SiblingGroup
 from palmette.topology.model import Aggregator, Topology
 from palmette.units import plural, rate_text, text_width
 
 _RATE_WIDTH = 20
 _HOSTS_WIDTH = 15
-MOST_DIFFERENT = 16
+MAX_CHILDREN = 16
 """Different children of one parent that are listed one by one."""
 
 
@@ -28,7 +28,7 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
     if everything:
         _write_all(folder, lines)
     else:
-        folded = folder.fold(by_level_above=MOST_DIFFERENT)
+        folded = folder.fold(by_level_above=MAX_CHILDREN)
         lines.append(_row(tree.name + aggregators_text(tree.aggregators), f"{hosts:,}", ""))
         for index, child in enumerate(folded.children):
             _write(child, lines, "", index + 1 == len(folded.children))
@@ -52,7 +52,7 @@ def aggregators_text(aggregators: Sequence[Aggregator]) -> str:
     return f", {what}" + (f" at {rate_text(rate)}" if rate else "")
 
 
-def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
+def _write(folded: SiblingGroup, lines: list[str], lead: str, last: bool) -> None:
     label = f"{folded.count_text} x {folded.level}" if folded.count > 1 else f"{folded.level}"
     if folded.level != "node" and folded.switches_each[1] > 1:
         low, high = folded.switches_each
@@ -87,7 +87,7 @@ def _write_all(folder: Folder, lines: list[str]) -> None:
             stack.append((child, inner + ("└─ " if last else "├─ "), inner + ("   " if last else "│  ")))
 
 
-def _rates(folded: Folded) -> str:
+def _rates(folded: SiblingGroup) -> str:
     low, high = folded.rates
     if low is None or high is None:
         return ""

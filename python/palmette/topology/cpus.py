@@ -17,7 +17,7 @@ _ALWAYS = ("socket", "core")
 
 
 @dataclass(slots=True)
-class Nested:
+class NodeGroups:
     """The groups of a node, equal neighbours folded, and what of the given levels isn't among them.
 
     `same` maps a level to the one whose groups hold the same processors, `node` for the whole and `part` where one
@@ -72,14 +72,14 @@ class _Masks:
         return self.owners
 
 
-def nested_groups(sets: Mapping[str, Sequence[int]]) -> Nested:
+def nested_groups(sets: Mapping[str, Sequence[int]]) -> NodeGroups:
     """Return the groups of a node from bit masks of processors per level.
 
     socket and core stay whenever they are known, others only where they divide the enclosing group and aren't another
     level's. One that cuts across others is left out. Cost: about one step for each processor and level.
     """
     levels: list[tuple[str, _Masks]] = []
-    found = Nested([])
+    found = NodeGroups([])
     everything = 0
     for masks in sets.values():
         for mask in masks:
@@ -118,7 +118,7 @@ def _disjoint(given: Sequence[int]) -> _Masks | None:
     return _Masks(masks)
 
 
-def _place(levels: list[tuple[str, _Masks]], name: str, mine: _Masks, everything: int, found: Nested) -> None:
+def _place(levels: list[tuple[str, _Masks]], name: str, mine: _Masks, everything: int, found: NodeGroups) -> None:
     """Insert a level below those that hold it and above those that it holds."""
     if name not in _ALWAYS:
         # One NUMA node with some of the processors separates them from the others, which have no local memory.

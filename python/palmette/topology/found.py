@@ -24,7 +24,7 @@ class DiscoverError(ValueError):
 
 
 @dataclass(slots=True)
-class Inside:
+class HostInside:
     """The inside of one host: groups below it, and the host's name where the source has it."""
 
     groups: list[InsideGroup]
@@ -32,13 +32,13 @@ class Inside:
 
 
 @dataclass(slots=True)
-class Found:
+class SourceResult:
     """The result of one source. `machine` holds a tree of hosts, `inside` the inside of a host."""
 
     source: Source
     machine: Machine | None = None
     fabric: Fabric | None = None
-    inside: Inside | None = None
+    inside: HostInside | None = None
     warnings: list[Note] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     hidden_warnings: int = 0

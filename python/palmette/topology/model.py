@@ -110,7 +110,7 @@ class Level:
 
 @dataclass(slots=True)
 class HostCosts:
-    """The same costs between two ranks of one host that no level separates."""
+    """Costs between two ranks of one host that no level separates."""
 
     latency_s: float | None = None
     overhead_s: float | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from palmette import _core
 from palmette.topology.cpus import inside_name
-from palmette.topology.found import DiscoverError, Found, Inside
+from palmette.topology.found import DiscoverError, HostInside, SourceResult
 from palmette.topology.model import Aggregator, InsideGroup, Level, Machine, Source, TreeNode
 
 
@@ -32,14 +32,14 @@ class _Level:
         return count
 
 
-def discover_synthetic(argument: str | None) -> Found:
+def discover_synthetic(argument: str | None) -> SourceResult:
     """The machine that a synthetic form describes; with a single host its inside too, to go with another fabric.
 
     Raises DiscoverError naming the part that can't be read.
     """
     if not argument:
         raise DiscoverError('synthetic needs a form; for instance --from synthetic "2leaf:4node:2socket:4core"')
-    found = Found(Source("synthetic", argument))
+    found = SourceResult(Source("synthetic", argument))
     try:
         parsed = _core.parse_synthetic(argument)
     except _core.Error as problem:
@@ -58,7 +58,7 @@ def discover_synthetic(argument: str | None) -> Found:
     hosts = sum(1 for _ in root.hosts())
     found.source.detail = f"{hosts} host{'s' if hosts != 1 else ''}"
     if hosts == 1 and insides:
-        found.inside = Inside(next(iter(insides.values())))
+        found.inside = HostInside(next(iter(insides.values())))
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from palmette import _core
 from palmette.measure.statistics import MARGIN, in_time
-from palmette.tune.results import MPI, TABLE, Cell, CellResult, Measured
+from palmette.tune.results import MPI, TABLE, CandidateTimes, Cell, CellResult
 
 Outcome = Literal["better", "present", "unsure"]
 """better: another one than the present choice, by the margin. present: nothing is better. unsure: too few
@@ -38,7 +38,7 @@ class Verdict:
     rounds: int
 
 
-def paired(first: Measured, second: Measured) -> tuple[list[float], list[float]]:
+def paired(first: CandidateTimes, second: CandidateTimes) -> tuple[list[float], list[float]]:
     """Return the times of both in the rounds that both have and started in time."""
     count = min(len(first.time_s), len(second.time_s))
     good = np.ones(count, dtype=np.bool_)
@@ -48,7 +48,7 @@ def paired(first: Measured, second: Measured) -> tuple[list[float], list[float]]
     return [first.time_s[i] for i in chosen], [second.time_s[i] for i in chosen]
 
 
-def beats(first: Measured, second: Measured, margin: float = MARGIN) -> bool:
+def beats(first: CandidateTimes, second: CandidateTimes, margin: float = MARGIN) -> bool:
     """Whether `first` is faster than `second` by more than the margin, and not by chance."""
     mine, other = paired(first, second)
     if len(mine) < FEWEST_ROUNDS or median(mine) * margin >= median(other):
@@ -57,14 +57,14 @@ def beats(first: Measured, second: Measured, margin: float = MARGIN) -> bool:
     return _core.sign_test(wins, len(mine)) <= _core.SIGNIFICANT
 
 
-def typical_s(one: Measured) -> float:
+def typical_s(one: CandidateTimes) -> float:
     """Return the median of the calls that started in time, of all where none did."""
     times = np.array(one.time_s)
     good = times[in_time(times, np.array(one.late_s))]
     return float(np.median(good if good.size else times))
 
 
-def ranked(result: CellResult) -> list[Measured]:
+def ranked(result: CellResult) -> list[CandidateTimes]:
     """Return the candidates that count, fastest first: kept to the end, right, and served as they were asked for."""
     usable = [one for one in result.candidates if one.kept and one.time_s and not one.wrong_ranks]
     usable = [one for one in usable if one.served or one.spec in (MPI, TABLE)]

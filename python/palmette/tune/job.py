@@ -52,7 +52,7 @@ class Watcher:
 
 
 @dataclass(frozen=True)
-class How:
+class RoundOptions:
     """How a job measures. `table`: the decision table in force, None the built-in one. `keep_all`: slow candidates
     aren't dropped early.
     """
@@ -87,7 +87,12 @@ def probe(site: Site) -> Output:
 
 
 def measure(
-    site: Site, questions: Sequence[Question], seconds: float, how: How, step: str, watcher: Watcher | None = None
+    site: Site,
+    questions: Sequence[Question],
+    seconds: float,
+    how: RoundOptions,
+    step: str,
+    watcher: Watcher | None = None,
 ) -> TuneJob:
     """Run one job and return what it measured; its `error` holds what went wrong.
 
@@ -125,7 +130,7 @@ def _line(question: Question) -> str:
     return f"{cell.function} {cell.size_bytes} {cell.root} {' '.join(question.candidates)}\n"
 
 
-def _arguments(site: Site, cells: Path, samples: Path, seconds: float, how: How) -> list[str]:
+def _arguments(site: Site, cells: Path, samples: Path, seconds: float, how: RoundOptions) -> list[str]:
     return [
         *("--cells", str(cells)),
         *("--seconds", f"{seconds:.1f}"),

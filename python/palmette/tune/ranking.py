@@ -15,9 +15,9 @@ from typing import Any
 from palmette import _core
 from palmette.tune.decide import FEWEST_ROUNDS, paired
 from palmette.tune.forecast import Forecast
-from palmette.tune.results import MPI, TABLE, Cell, CellResult, Measured
+from palmette.tune.results import MPI, TABLE, CandidateTimes, Cell, CellResult
 
-APART = 1.15
+DISTINCT_RATIO = 1.15
 """Measured medians that differ by less aren't ranked."""
 WORTH_MEASURING = 4.0
 """Candidates predicted this many times slower than the best are easy to rank, and slow to measure."""
@@ -49,7 +49,9 @@ class Pair:
         return asdict(self) | {"right": self.right}
 
 
-def predicted_of(result: CellResult, predicted_s: Callable[[Measured], float | None]) -> list[tuple[Measured, float]]:
+def predicted_of(
+    result: CellResult, predicted_s: Callable[[CandidateTimes], float | None]
+) -> list[tuple[CandidateTimes, float]]:
     """Return a cell's algorithms with their predicted seconds.
 
     Algorithms with wrong results or without a prediction are left out, and so are the present choice and the MPI alone,
@@ -64,7 +66,7 @@ def predicted_of(result: CellResult, predicted_s: Callable[[Measured], float | N
 
 
 def pairs_of(
-    mpi: str, placement: str, result: CellResult, predicted_s: Callable[[Measured], float | None]
+    mpi: str, placement: str, result: CellResult, predicted_s: Callable[[CandidateTimes], float | None]
 ) -> list[Pair]:
     """Return the pairs of a cell's algorithms whose medians, over the rounds that both have, differ by over 15 %."""
     found = []
@@ -74,7 +76,7 @@ def pairs_of(
             continue
         if median(mine) > median(other):
             first, second, first_s, second_s, mine, other = second, first, second_s, first_s, other, mine
-        if median(other) <= APART * median(mine):
+        if median(other) <= DISTINCT_RATIO * median(mine):
             continue
         wins = sum(a < b for a, b in zip(mine, other, strict=True))
         sure = len(mine) >= FEWEST_ROUNDS and _core.sign_test(wins, len(mine)) <= _core.SIGNIFICANT

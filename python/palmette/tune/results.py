@@ -30,7 +30,7 @@ class Cell:
 
 
 @dataclass
-class Measured:
+class CandidateTimes:
     """One candidate of a cell. The lists have an entry a round, from the first on; rounds are common to all candidates.
 
     `served`: by palmette. `kept`: not dropped early. `refused`: why it wasn't measured. `wrong_ranks`: with a
@@ -52,9 +52,9 @@ class CellResult:
     """What a job measured of one cell."""
 
     cell: Cell
-    candidates: list[Measured]
+    candidates: list[CandidateTimes]
 
-    def of(self, spec: str) -> Measured | None:
+    def of(self, spec: str) -> CandidateTimes | None:
         """Return the candidate of that name, where it was measured."""
         found = next((one for one in self.candidates if one.spec == spec), None)
         return found if found is not None and found.time_s else None
@@ -71,7 +71,7 @@ class Output(job_output.Output):
         super().take(event)
         if event["event"] == "cell":
             cell = Cell(event["collective"], event["size_bytes"], event["root"])
-            self.results.append(CellResult(cell, [Measured(**one) for one in event["candidates"]]))
+            self.results.append(CellResult(cell, [CandidateTimes(**one) for one in event["candidates"]]))
 
 
 def read_output(path: Path) -> Output:

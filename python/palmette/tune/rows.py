@@ -30,7 +30,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Decided:
+class FinalVerdict:
     """A final verdict, with the present choice's specification and the jobs for which it holds.
 
     `confirmed`: by a separate job, whose samples took no part in the choice.
@@ -42,7 +42,9 @@ class Decided:
     confirmed: bool = True
 
 
-def rows_of(decided: Sequence[Decided], around: Surroundings, *, unconfirmed: bool = False) -> list[dict[str, Any]]:
+def rows_of(
+    decided: Sequence[FinalVerdict], around: Surroundings, *, unconfirmed: bool = False
+) -> list[dict[str, Any]]:
     """Return the rows for cells of one MPI and placement: one for each run of sizes with the same choice.
 
     A choice that no separate job confirmed gives no row, unless `unconfirmed`.
@@ -52,7 +54,7 @@ def rows_of(decided: Sequence[Decided], around: Surroundings, *, unconfirmed: bo
     get a row only where one choice is best at some size and nowhere worse.
     """
     rows = []
-    by_function: dict[str, list[Decided]] = {}
+    by_function: dict[str, list[FinalVerdict]] = {}
     for one in sorted(decided, key=lambda one: one.verdict.cell):
         if not (one.confirmed or unconfirmed):
             one = replace(one, verdict=replace(one.verdict, spec=TABLE))
@@ -65,9 +67,9 @@ def rows_of(decided: Sequence[Decided], around: Surroundings, *, unconfirmed: bo
     return rows
 
 
-def _with_sizes(function: str, found: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+def _with_sizes(function: str, found: Sequence[FinalVerdict], around: Surroundings) -> list[dict[str, Any]]:
     rows = []
-    runs: list[list[Decided]] = []
+    runs: list[list[FinalVerdict]] = []
     for one in found:
         if runs and runs[-1][-1].verdict.spec == one.verdict.spec:
             runs[-1].append(one)
@@ -87,7 +89,7 @@ def _with_sizes(function: str, found: Sequence[Decided], around: Surroundings) -
     return rows
 
 
-def _without_sizes(function: str, found: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+def _without_sizes(function: str, found: Sequence[FinalVerdict], around: Surroundings) -> list[dict[str, Any]]:
     choices = {one.verdict.spec for one in found} - {TABLE}
     if len(choices) != 1:
         return []
@@ -100,7 +102,7 @@ def _between(low: int, high: int) -> int:
     return isqrt(low * high)
 
 
-def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Mapping[str, int]) -> dict[str, Any]:
+def _row(function: str, run: Sequence[FinalVerdict], around: Surroundings, sizes: Mapping[str, int]) -> dict[str, Any]:
     row: dict[str, Any] = {"function": function, **sizes}
     # Where the range differs between sizes the row holds where all do.
     holds = Range(
@@ -126,12 +128,12 @@ def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Map
     return row
 
 
-def _shown(run: Sequence[Decided]) -> Sequence[Decided]:
+def _shown(run: Sequence[FinalVerdict]) -> Sequence[FinalVerdict]:
     """The first and the last size of a run."""
     return run if len(run) <= 2 else (run[0], run[-1])
 
 
-def _times_text(one: Decided) -> str:
+def _times_text(one: FinalVerdict) -> str:
     verdict = one.verdict
     size = f"{_core.format_size(verdict.cell.size_bytes)} " if verdict.cell.size_bytes else ""
     text = f"{size}{time_text(verdict.time_s)} against {time_text(verdict.present_s)} by {one.before}"

@@ -15,10 +15,10 @@ from palmette import _core
 from palmette.tune import parts
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.decide import Verdict, judge, ranked
-from palmette.tune.job import How, InterruptedJobError, Question, Watcher, measure
+from palmette.tune.job import InterruptedJobError, Question, RoundOptions, Watcher, measure
 from palmette.tune.plan import CONFIRM_SHARE, SEARCH_SHARE, SitePlan, present_choice
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
-from palmette.tune.rows import Decided, Surroundings, rows_of
+from palmette.tune.rows import FinalVerdict, Surroundings, rows_of
 from palmette.tune.store import TuneJob, TuningStore
 from palmette.tune.validity import holds_for, own_range
 from palmette.units import plural
@@ -35,7 +35,7 @@ class Outcome:
     """The result of a tuning. `verdicts`: (site, decided) for each cell. `interrupted`: Ctrl-C ended it early."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    verdicts: list[tuple[SitePlan, Decided]] = field(default_factory=list)
+    verdicts: list[tuple[SitePlan, FinalVerdict]] = field(default_factory=list)
     jobs: list[TuneJob] = field(default_factory=list)
     interrupted: bool = False
     seconds: float = 0.0
@@ -53,7 +53,7 @@ class Session:
         self,
         plans: Sequence[SitePlan],
         budget_s: float,
-        how: How,
+        how: RoundOptions,
         store: TuningStore | None,
         watcher: Watcher,
         *,
@@ -103,7 +103,7 @@ class Session:
 class _Site:
     """One MPI and placement."""
 
-    def __init__(self, plan: SitePlan, how: How, watcher: Watcher, keep: Any) -> None:
+    def __init__(self, plan: SitePlan, how: RoundOptions, watcher: Watcher, keep: Any) -> None:
         self._plan, self._how, self._watcher, self._keep = plan, how, watcher, keep
         self._searched: dict[Cell, CellResult] = {}
         self._confirmed: dict[Cell, CellResult] = {}
@@ -176,7 +176,7 @@ class _Site:
     def _results(self) -> dict[Cell, CellResult]:
         return {**self._searched, **self._confirmed}
 
-    def decided(self) -> list[Decided]:
+    def decided(self) -> list[FinalVerdict]:
         """Return the verdict of each cell, with the jobs for which it holds."""
         found = []
         for cell, result in sorted(self._results().items()):
@@ -188,7 +188,7 @@ class _Site:
                 )
             rivals = [one.spec for one in ranked(result) if one.spec not in (TABLE, MPI)] + [before]
             holds = holds_for(self._plan.machine, self._plan.job, cell, verdict.spec, rivals)
-            found.append(Decided(verdict, before, holds, cell in self._confirmed))
+            found.append(FinalVerdict(verdict, before, holds, cell in self._confirmed))
         return found
 
     def _present(self, cell: Cell) -> str:

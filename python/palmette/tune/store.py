@@ -12,7 +12,7 @@ from typing import Any
 
 from palmette.measure.sqlite_file import SqliteFile, open_file
 from palmette.tune.errors import TuneError
-from palmette.tune.results import Cell, CellResult, Measured
+from palmette.tune.results import CandidateTimes, Cell, CellResult
 
 DEFAULT_PATH = Path("tuning.sqlite")
 SCHEMA_VERSION = 1
@@ -76,7 +76,7 @@ class TuneJob:
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredCandidate:
     """A candidate as it is stored, with the job that measured it."""
 
     started: str
@@ -84,7 +84,7 @@ class Found:
     placement: str
     ranks: int
     cell: Cell
-    measured: Measured
+    measured: CandidateTimes
 
 
 class TuningStore(SqliteFile):
@@ -131,7 +131,7 @@ class TuningStore(SqliteFile):
                 for one in result.candidates:
                     self._add_candidate(job_id, result.cell, one)
 
-    def _add_candidate(self, job_id: int, cell: Cell, one: Measured) -> None:
+    def _add_candidate(self, job_id: int, cell: Cell, one: CandidateTimes) -> None:
         candidate = self._insert(
             "candidates (job_id, function, size_bytes, root, spec, served, kept, refused, wrong_ranks, predicted_s)",
             (
@@ -147,7 +147,7 @@ class TuningStore(SqliteFile):
             ),
         )
 
-    def candidates(self, function: str, size_bytes: int | None = None) -> list[Found]:
+    def candidates(self, function: str, size_bytes: int | None = None) -> list[StoredCandidate]:
         """Return the measurements of a function, the newest tuning first; of one size, or of all."""
         rows = self._db.execute(
             "SELECT c.*, j.mpi, j.placement, j.hosts, t.started FROM candidates c JOIN jobs j ON c.job_id = j.id"
@@ -175,16 +175,16 @@ class TuningStore(SqliteFile):
             found.setdefault(cell, CellResult(cell, [])).candidates.append(self._measured(row))
         return list(found.values())
 
-    def _found(self, row: sqlite3.Row) -> Found:
+    def _found(self, row: sqlite3.Row) -> StoredCandidate:
         cell = Cell(row["function"], row["size_bytes"], row["root"])
         ranks = len(json.loads(row["hosts"]))
-        return Found(row["started"], row["mpi"], row["placement"], ranks, cell, self._measured(row))
+        return StoredCandidate(row["started"], row["mpi"], row["placement"], ranks, cell, self._measured(row))
 
-    def _measured(self, row: sqlite3.Row) -> Measured:
+    def _measured(self, row: sqlite3.Row) -> CandidateTimes:
         samples = self._db.execute(
             "SELECT time_s, late_s FROM samples WHERE candidate_id = ? ORDER BY round", (row["id"],)
         ).fetchall()
-        return Measured(
+        return CandidateTimes(
             row["spec"], bool(row["served"]), bool(row["kept"]), row["refused"], row["wrong_ranks"],
             [sample["time_s"] for sample in samples], [sample["late_s"] for sample in samples], row["predicted_s"],
         )  # fmt: skip

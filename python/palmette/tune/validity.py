@@ -14,9 +14,9 @@ from palmette import _core
 from palmette.tune.forecast import predictor
 from palmette.tune.results import Cell
 
-NEAR = 1.10
+NEAR_RATIO = 1.10
 MOST_RANKS = 1 << 16
-"""Rows are generalised to jobs of at most so many ranks."""
+"""Most ranks of jobs that rows are generalised to."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _still_best(job: _core.Job, cell: Cell, spec: str, rivals: Sequence[str]) ->
     predict = predictor(job)
     mine = predict(spec, cell)
     others = [seconds for rival in rivals if (seconds := predict(rival, cell)) is not None]
-    return mine is not None and bool(others) and mine <= NEAR * min(others)
+    return mine is not None and bool(others) and mine <= NEAR_RATIO * min(others)
 
 
 def _nodes(job: _core.Job) -> int:

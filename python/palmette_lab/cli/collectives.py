@@ -11,9 +11,9 @@ from palmette.bench.rivals import parse_rival
 from palmette.bench.settings import Settings
 from palmette.cli import bench_report
 from palmette.cli.bench_collectives import SECTIONS as BASIC
-from palmette.cli.bench_collectives import Shown, basic_options, basic_values, measure_and_show
-from palmette.cli.common import CliError, Whole, json_option
-from palmette.cli.place import LineCommand, Where, place_options
+from palmette.cli.bench_collectives import ResultOptions, basic_options, basic_values, measure_and_show
+from palmette.cli.common import CliError, WholeNumber, json_option
+from palmette.cli.place import LineCommand, PlaceOptions, place_options
 from palmette.cli.place_errors import one_line_errors
 from palmette_lab.cli.place import LAB_PARAMETERS, choose, lab_options
 from palmette_lab.sets import SETS, BenchSet, outcomes_of
@@ -53,7 +53,7 @@ _PARAMETERS = {
     help=f"Collectives, sizes, place and targets by one name: {', '.join(SETS)}.",
 )  # fmt: skip
 @place_options()
-@click.option("--repeat", type=Whole(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
+@click.option("--repeat", type=WholeNumber(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
 @click.option("--floor", is_flag=True, help="Also measure with the lab's rate limits off: the lower bound.")
 @click.option("--pass-through", is_flag=True, help="Also measure the overhead of calls left to the MPI.")
 @click.option("--side-by-side", is_flag=True, help="Compare the MPIs side by side, against the fastest.")
@@ -65,7 +65,7 @@ _PARAMETERS = {
 @click.option("--fail-if-any-slower", is_flag=True, help="As --fail-if-slower for all cells, trusted or not.")
 @json_option
 def command(
-    where: Where, set_name: str | None, mpis: str | None, repeat: int, floor: bool,
+    where: PlaceOptions, set_name: str | None, mpis: str | None, repeat: int, floor: bool,
     pass_through: bool, side_by_side: bool, rivals: tuple[str, ...], traffic: str | None, write_load: Path | None,
     no_preload: bool, store: Path, page: Path | None, resume: bool, fail_if_slower: bool, fail_if_missed: bool,
     fail_if_any_slower: bool, as_json: bool, **given: Any,
@@ -103,7 +103,7 @@ def command(
         raise CliError("--placement has no meaning for local ranks, which share one host; leave it out or give --lab")
     if write_load is not None and settings.traffic is None:
         raise CliError("--write-load has nothing to write without --traffic; give it, as in --traffic alltoall:half")
-    show = Shown(
+    show = ResultOptions(
         store, page, as_json, resume=resume, side_by_side=side_by_side or bool(named_set and named_set.side_by_side),
         write_load=write_load, fail_if_slower=fail_if_slower, fail_if_any_slower=fail_if_any_slower,
         outcomes=outcomes_of, must_meet=fail_if_missed,

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import click
 
-from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.common import CliError, WholeNumber, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.cli.level_names import note_levels
 from palmette.cli.printable import printable
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 from palmette.cli.run_mistakes import report_mistake
 from palmette.measure.running import TIMED_OUT
 from palmette.mpi import install as mpi_install
@@ -96,7 +96,7 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     """
     with _errors_in_one_line():
         note_levels(spec)
-        with Working(f"building the lab '{name}'"):
+        with ActivityLine(f"building the lab '{name}'"):
             lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
     if as_json:
         emit_json(describe(lab))
@@ -156,8 +156,8 @@ class _RunCommand(click.Command):
     "--report", metavar="[FILE.json]", help="The same, and tell at the end what was served and why; or write it."
 )
 @placement_option()
-@click.option("--ppn", type=Whole(1), help="Slots a host, instead of the machine's.")
-@click.option("-n", "ranks", type=Whole(1), help="Number of ranks; default: all slots.")
+@click.option("--ppn", type=WholeNumber(1), help="Slots a host, instead of the machine's.")
+@click.option("-n", "ranks", type=WholeNumber(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
 @click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S / 60:g}m", show_default=True, callback=duration, metavar="TIME",

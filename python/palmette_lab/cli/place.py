@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from palmette.cli.common import CliError, Sectioned, Whole, errors
+from palmette.cli.common import CliError, SectionedCommand, WholeNumber, errors
 from palmette.cli.duration import duration
 from palmette.cli.level_names import note_levels
 from palmette.cli.place import ELSEWHERE, line_of
@@ -25,7 +25,7 @@ from palmette_lab.sets import LAB
 
 
 @dataclass(frozen=True)
-class Chosen:
+class LabOptions:
     """A lab that is up, by its name, or one to make of `spec`; and where ranks go on it."""
 
     spec: str | None = None
@@ -110,8 +110,8 @@ def lab_options(*, placement: str | None = "block", mpi: bool = False) -> list[c
     if placement is not None:
         made += [
             click.Option(["--placement"], help=f"Placements, separated by commas. [default: {placement}]"),
-            click.Option(["--ppn"], type=Whole(1), help="Ranks a host. [default: the lab's slots]"),
-            click.Option(["--ranks"], type=Whole(1), help="Ranks of the job. [default: all slots]"),
+            click.Option(["--ppn"], type=WholeNumber(1), help="Ranks a host. [default: the lab's slots]"),
+            click.Option(["--ranks"], type=WholeNumber(1), help="Ranks of the job. [default: all slots]"),
         ]
     return made
 
@@ -133,10 +133,10 @@ def choose(values: dict[str, Any], *, makes_default: bool) -> None:
                     f"{given[0]} has no meaning for local ranks, which share one host; leave it out or give --lab"
                 )
             return
-        context.meta[ELSEWHERE] = Chosen(None, None, delay, mpi=mpi, **on)
+        context.meta[ELSEWHERE] = LabOptions(None, None, delay, mpi=mpi, **on)
         return
     spec, name = lab_or_spec(lab)
-    context.meta[ELSEWHERE] = Chosen(spec, name, delay, mpi=mpi, **on)
+    context.meta[ELSEWHERE] = LabOptions(spec, name, delay, mpi=mpi, **on)
 
 
 def on_lab(
@@ -151,7 +151,7 @@ def on_lab(
         choose(values, makes_default=makes_default)
         return callback(**values)
 
-    assert isinstance(command, Sectioned)
+    assert isinstance(command, SectionedCommand)
     made: Callable[..., click.Command] = type(command)
     return made(
         command.name, callback=run, params=[*command.params, *lab_options(placement=placement, mpi=mpi)],

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from palmette import _core
 from palmette.bench.settings import BLOCKING
-from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option, sizes_option
+from palmette.cli.common import CliError, WholeNumber, assignment, emit_json, json_option, sizes_option
 from palmette.cli.duration import Seconds
 from palmette.cli.level_names import note_levels
 from palmette.files import write_text
@@ -26,10 +26,10 @@ from palmette.measure.errors import BenchError
 from palmette.units import plural
 from palmette_lab.simulate import simgrid
 from palmette_lab.simulate.cluster import Cluster, from_file, from_spec, from_stored, notes_on, prepared, stored
-from palmette_lab.simulate.compare import Asked, Compared, compare
+from palmette_lab.simulate.compare import ComparisonRequest, ComparisonResult, compare
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Job, background_of, make_job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.page import write_comparison
 from palmette_lab.simulate.parameters import FILE, Parameters, file_named, read
 from palmette_lab.simulate.platform import platform_xml
@@ -47,13 +47,15 @@ MOST_RANKS = 16_384
 @click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@3GB/s:4node@1.5GB/s:16core.")
 @click.option("--topology", metavar="FILE", help="A topology.json instead, or what ibnetdiscover wrote.")
 @click.option("--platform", metavar="NAME", help="A platform that palmette brings: see --list.")
-@click.option("--ranks", type=Whole(2, MOST_RANKS), help="Number of ranks; default: all places.")
-@click.option("--ppn", type=Whole(1), default=1, show_default=True, help="Places a host, if the machine has none.")
+@click.option("--ranks", type=WholeNumber(2, MOST_RANKS), help="Number of ranks; default: all places.")
+@click.option(
+    "--ppn", type=WholeNumber(1), default=1, show_default=True, help="Places a host, if the machine has none."
+)
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
 @click.option("--collectives", default="gather,allgather,allreduce", show_default=True, metavar="NAME,...")
 @sizes_option("64,1K,16K", "As in `palmette bench`.", "BYTES,...")
-@click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
+@click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="The root rank.")
 @click.option("--rivals", default=",".join(SELECTORS), show_default=True, metavar="NAME,...",
               help="SimGrid's selectors, or single algorithms of its MPI.")  # fmt: skip
 @click.option("--uplink-share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
@@ -137,7 +139,7 @@ def command(
         jobs = [make_job(cluster, form, ranks, other) for form in forms for other in backgrounds]
         _check_ranks(jobs, root)
         names = list(named.sizes_of) if named else _names(collectives)
-        asked = Asked(
+        asked = ComparisonRequest(
             jobs,
             names,
             _sizes(sizes, names),
@@ -147,7 +149,7 @@ def command(
             not no_checks,
             named.cpu_limit_s if named else cpu_limit,
             min(2, os.cpu_count() or 1),
-            Kept(Path(keep)) if keep is not None else None,
+            SimulationCache(Path(keep)) if keep is not None else None,
             _environment(assignments),
             _recording(profile, trace),
             named.rivals_from if named else {},
@@ -268,7 +270,7 @@ def _only_set(
 
 
 def _command_line(elsewhere: str) -> str:
-    """As it was typed, but for `elsewhere`, an option for another place of the results."""
+    """Return the command as typed, but for `elsewhere`, an option for another place of the results."""
     context = click.get_current_context()
     words = ["palmette-lab", "simulate"]
     for option in context.command.params:
@@ -317,7 +319,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
+def _run(smpirun: str, asked: ComparisonRequest, values: Parameters) -> ComparisonResult:
     total = len(asked.runs())
     count = 0
 
@@ -337,7 +339,7 @@ def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
         signal.signal(signal.SIGTERM, before)
 
 
-def _document(version: str, jobs: Sequence[Job], notes: Sequence[str], compared: Compared) -> dict[str, object]:
+def _document(version: str, jobs: Sequence[Job], notes: Sequence[str], compared: ComparisonResult) -> dict[str, object]:
     params = click.get_current_context().params
     return {
         "format": "palmette-simulation",

@@ -70,7 +70,7 @@ def _attached(name: str) -> Lab:
         raise CliError(str(error)) from None
 
 
-def _described(one: state.Found) -> dict[str, object]:
+def _described(one: state.RunningLab) -> dict[str, object]:
     """Return what `--json` prints of a lab in a list; another user's can't be attached to."""
     if one.ours:
         return {"owner": one.owner, **describe(_attached(one.state.name))}
@@ -81,9 +81,9 @@ def _described(one: state.Found) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _list(up: list[state.Found]) -> None:
+def _list(up: list[state.RunningLab]) -> None:
     now = time.time()
-    columns: list[Column[state.Found]] = [
+    columns: list[Column[state.RunningLab]] = [
         Column("lab", "state.name", left=True),
         Column("of", "owner", left=True),
         Column("hosts", "state.hosts", show=lambda hosts: str(len(hosts))),

@@ -16,7 +16,7 @@ from palmette_lab.lab.namespaces import Keeper
 
 PORT = 7117
 TOKEN_VARIABLE = "PALMETTE_AGGREGATOR_TOKEN"  # noqa: S105 - a name
-"""With it set in its ranks a job uses the aggregators of its topology; empty: none."""
+"""Variable with which a job's ranks use the aggregators of its topology; empty: none."""
 
 _START_S = 10.0
 _EXPIRY_MARGIN_S = 3600.0

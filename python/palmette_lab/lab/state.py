@@ -124,7 +124,7 @@ def known_labs(root: Path | None = None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Found:
+class RunningLab:
     """A lab of this machine that is up: its state, its folder, and whose it is. `ours`: it can be attached to."""
 
     state: LabState
@@ -133,7 +133,7 @@ class Found:
     ours: bool
 
 
-def labs_up() -> list[Found]:
+def labs_up() -> list[RunningLab]:
     """Return all labs that are up, other users' too, as far as their state can be read; this user's first."""
     mine = state_root()
     roots = [mine]
@@ -145,7 +145,7 @@ def labs_up() -> list[Found]:
         for name in known_labs(root):
             state = read_state(root / name)
             if state is not None and state.is_alive():
-                found.append(Found(state, root / name, _owner(root / name), root == mine))
+                found.append(RunningLab(state, root / name, _owner(root / name), root == mine))
     return found
 
 

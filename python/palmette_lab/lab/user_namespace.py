@@ -35,7 +35,7 @@ ip link add name p0 type veth peer name p1
 ip link add name b0 type bridge
 tc qdisc replace dev p0 root tbf rate 1mbit burst 3200 limit 8000000
 """
-"""Each of these needs another module of the kernel."""
+"""Commands each of which needs another module of the kernel."""
 
 
 def way() -> Way:

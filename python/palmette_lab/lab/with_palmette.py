@@ -19,7 +19,7 @@ from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import is_ours, with_preload
 
 
-class Served(NamedTuple):
+class RankEnvironment(NamedTuple):
     """Variables for the ranks, and sentences for people. `preloaded`: palmette is in the ranks."""
 
     variables: dict[str, str]
@@ -30,7 +30,7 @@ class Served(NamedTuple):
 def served(
     mpi: Installation, ranks: int, argv: Sequence[str], given: Mapping[str, str], topology: Path, *,
     palmette: bool, report: str | None,
-) -> Served:  # fmt: skip
+) -> RankEnvironment:  # fmt: skip
     """Return `given`, the user's variables for the ranks, with palmette's: the preload, the lab's topology, the report.
 
     Without `palmette` only a preload that is there already gets the topology, as below `palmette run`; the program is
@@ -58,7 +58,7 @@ def served(
         result["PALMETTE_TOPOLOGY"] = str(topology)
         for folder in (recorders[name] for name in RECORDED if name in recorders):
             keep_machine(Path(folder), str(topology))
-    return Served(result, tuple(dict.fromkeys(warnings)), preloaded)
+    return RankEnvironment(result, tuple(dict.fromkeys(warnings)), preloaded)
 
 
 def _of_another_mpi(mpi: Installation, word: str, environment: Mapping[str, str]) -> list[str]:

@@ -31,7 +31,7 @@ class Cluster:
     name: str
     topology: Topology
     places: int = 1
-    """Of a host for which the topology has none."""
+    """Places of a host for which the topology has none."""
     mesh: Mapping[str, float] = field(default_factory=dict)
     """Bytes per second between any two groups, by the name of the level whose groups are joined pairwise."""
 

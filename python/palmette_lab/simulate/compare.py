@@ -15,18 +15,18 @@ from palmette.run.choices import make_recording_folder
 from palmette_lab.simulate import simgrid
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background, Job
-from palmette_lab.simulate.kept import Kept
+from palmette_lab.simulate.kept import SimulationCache
 from palmette_lab.simulate.limits import limit_of
 from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.run import PALMETTE, Outcome, is_large, simulate
 from palmette_lab.simulate.watch import watched
 
-WITHIN = 1.05
+SLOWER_RATIO = 1.05
 """A cell is slower where palmette takes more than this of the best rival's time, as in `palmette bench`."""
 WON = 1.5
 """A cell is won where palmette is this many times faster than the best rival,"""
-NEAR = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
-NEAR_OTHERS = 1.15
+NEAR_BOUND = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
+NEAR_BOUND_OTHERS = 1.15
 """or where its time is at most this multiple of the bound: without in-network support no plan reaches 1 for broadcast
 and reductions."""
 
@@ -41,7 +41,7 @@ class Cell:
     palmette_s: float | None
     algorithm: str
     rivals_s: dict[str, float]
-    """Of those whose result was right."""
+    """Seconds of rivals whose result was right."""
     bound: Limit
     """0 seconds: unknown."""
     checked: bool = True
@@ -78,14 +78,14 @@ class Cell:
     @property
     def is_slower(self) -> bool:
         """Slower than the best rival by more than the margin."""
-        return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > WITHIN * self._best_s
+        return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > SLOWER_RATIO * self._best_s
 
     @property
     def is_good(self) -> bool:
         """Much faster than the best rival, or near the bound."""
         if self.palmette_s == 0:
             return True
-        near = NEAR.get(self.collective, NEAR_OTHERS)
+        near = NEAR_BOUND.get(self.collective, NEAR_BOUND_OTHERS)
         won = self.ratio is not None and self.ratio * WON <= 1
         return won or (self.multiple is not None and self.multiple <= near)
 
@@ -112,7 +112,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Failure:
     """A contender that failed or whose result was wrong."""
 
     collective: str
@@ -141,11 +141,11 @@ class Run:
 
 
 RECORDED_BYTES = 8 << 20
-"""Of a simulated rank's recording: all of them are on this machine."""
+"""Size of a simulated rank's recording: all of them are on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparisonRequest:
     """A comparison to run."""
 
     jobs: Sequence[Job]
@@ -153,18 +153,18 @@ class Asked:
     sizes: Sequence[int]
     rivals: Sequence[str]
     sizes_of: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Where a collective has sizes of its own."""
+    """Sizes of collectives that have their own."""
     root: int = 0
     checks: bool = True
     cpu_limit_s: int = 120
     parallel: int = 1
-    store: Kept | None = None
+    store: SimulationCache | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """PALMETTE_ variables of palmette's part."""
     recording: tuple[str, Path] | None = None
     """The variable that records palmette's part, and its folder: one for each simulation where there are several."""
     rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
-    """Where a collective has other rivals from some size on."""
+    """First size, and the rivals from it on, of collectives whose rivals change."""
 
     def sizes_for(self, collective: str) -> Sequence[int]:
         """Return the sizes at which a collective is called; a barrier has none."""
@@ -200,17 +200,17 @@ def _together(sizes: Sequence[int], collective: str, ranks: int) -> list[list[in
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """All results."""
 
     cells: list[Cell]
-    troubles: list[Trouble]
+    troubles: list[Failure]
     loads: Sequence[EdgeLoad] = ()
     """Load of each link by the background alone, which palmette gets in its topology."""
     notes: Sequence[str] = ()
 
 
-def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
+def _recorded_in(asked: ComparisonRequest, runs: Sequence[Run]) -> dict[int, Path]:
     """Return the folder of each recording, by the run's index. Raises SimulateError where one can't be made."""
     if asked.recording is None:
         return {}
@@ -226,7 +226,9 @@ def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
     return found
 
 
-def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[str], None]) -> Compared:
+def compare(
+    smpirun: str, asked: ComparisonRequest, parameters: Parameters, done: Callable[[str], None]
+) -> ComparisonResult:
     """Run every job; `done` is called with each finished simulation's name. Raises SimulateError as `simulate` does."""
     with simgrid.ended_with():
         asked, notes = _watched(smpirun, asked, parameters)
@@ -271,10 +273,10 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             cells += list(_cells(asked, parameters, job, collective, mine))
             troubles += list(_troubles(mine))
     loads = next((job.background.loads for job in asked.jobs if job.background), ())
-    return Compared(cells, troubles, loads, notes)
+    return ComparisonResult(cells, troubles, loads, notes)
 
 
-def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked, list[str]]:
+def _watched(smpirun: str, asked: ComparisonRequest, parameters: Parameters) -> tuple[ComparisonRequest, list[str]]:
     """Return the same with backgrounds of known load, each measured once; a note where that takes too long."""
     found: dict[tuple[int, tuple[str, ...], int], Background] = {}
     jobs: list[Job] = []
@@ -296,7 +298,7 @@ def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked,
     return replace(asked, jobs=jobs), notes
 
 
-def _few_rivals(asked: Asked) -> Iterator[str]:
+def _few_rivals(asked: ComparisonRequest) -> Iterator[str]:
     for collective, (first, rivals) in asked.rivals_from.items():
         if any(size >= first for size in asked.sizes_for(collective)) and collective in asked.collectives:
             yield (
@@ -306,7 +308,7 @@ def _few_rivals(asked: Asked) -> Iterator[str]:
 
 
 def _cells(
-    asked: Asked, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[tuple[Run, Outcome]]
+    asked: ComparisonRequest, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[tuple[Run, Outcome]]
 ) -> Iterator[Cell]:
     for size in asked.sizes_for(collective):
         own, *rivals = [outcome for run, outcome in outcomes if size in run.sizes]
@@ -319,7 +321,7 @@ def _cells(
         yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason, ended)
 
 
-def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Trouble]:
+def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Failure]:
     for run, outcome in outcomes:
         wrong = [size for size, ranks in outcome.wrong_ranks.items() if ranks]
         texts = [f"wrong result at {', '.join(map(size_text, wrong))}"] if wrong else []
@@ -328,4 +330,4 @@ def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Trouble]:
             where = f", from {size_text(missing[0])} on" if len(missing) > 1 else f", at {size_text(missing[0])}"
             texts.append(outcome.trouble + (where if missing else ""))
         if texts:
-            yield Trouble(run.collective, run.job.placement, outcome.contender, "; ".join(texts))
+            yield Failure(run.collective, run.job.placement, outcome.contender, "; ".join(texts))

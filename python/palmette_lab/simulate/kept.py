@@ -14,11 +14,11 @@ from typing import Any
 
 from palmette_lab.simulate import simgrid
 from palmette_lab.simulate.errors import SimulateError
-from palmette_lab.simulate.simgrid import Ended
+from palmette_lab.simulate.simgrid import SimulationResult
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SimulationKey:
     """All that a simulated time depends on."""
 
     simgrid: str
@@ -55,7 +55,7 @@ def _digest(part: Path) -> str:
     return hashlib.sha256(part.read_bytes()).hexdigest() if part.is_file() else ""
 
 
-class Kept:
+class SimulationCache:
     """A folder with a small file for each simulation."""
 
     def __init__(self, folder: Path) -> None:
@@ -66,18 +66,20 @@ class Kept:
         except OSError as error:
             raise SimulateError(f"can't keep results in {folder}: {error.strerror}; choose another folder") from None
 
-    def find(self, asked: Asked, cpu_limit_s: int) -> tuple[Ended, dict[str, Any] | None] | None:
+    def find(self, asked: SimulationKey, cpu_limit_s: int) -> tuple[SimulationResult, dict[str, Any] | None] | None:
         """Return the outcome and palmette's report, or None; also None if it timed out under a shorter limit."""
         try:
             kept: dict[str, Any] = json.loads(self._file(asked).read_text(encoding="utf-8"))
-            ended = Ended(kept["output"], kept["errors"], kept["trouble"])
+            ended = SimulationResult(kept["output"], kept["errors"], kept["trouble"])
             report: dict[str, Any] | None = kept["report"]
             limit_s = int(kept["cpu_limit_s"])
         except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, or cut short by a full disk: simulated again
         return None if ended.trouble and limit_s < cpu_limit_s else (ended, report)
 
-    def keep(self, asked: Asked, ended: Ended, report: dict[str, Any] | None, cpu_limit_s: int) -> None:
+    def keep(
+        self, asked: SimulationKey, ended: SimulationResult, report: dict[str, Any] | None, cpu_limit_s: int
+    ) -> None:
         """Store it atomically."""
         file = self._file(asked)
         partial = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.partial")
@@ -96,5 +98,5 @@ class Kept:
                 f"can't write {file}: {error.strerror}; free disk space, or choose another folder"
             ) from None
 
-    def _file(self, asked: Asked) -> Path:
+    def _file(self, asked: SimulationKey) -> Path:
         return self.folder / f"{asked.key[:32]}.json"

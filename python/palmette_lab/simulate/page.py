@@ -13,11 +13,11 @@ from palmette.bench.text import size_text
 from palmette.bench_page.page import write_page
 from palmette.measure.machine import describe_machine
 from palmette.measure.statistics import Ratio, Summary, judge
-from palmette_lab.simulate.compare import Cell, Compared
+from palmette_lab.simulate.compare import Cell, ComparisonResult
 from palmette_lab.simulate.job import Job
 
 
-def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
+def write_comparison(path: Path, jobs: Sequence[Job], compared: ComparisonResult, simgrid: str, command: str) -> None:
     """Write the page to `path`. Raises BenchError when that can't be done."""
     # Cells without a right rival, or without palmette's time, are listed with the failures.
     # Cells without data take no time, and can't be drawn on a logarithmic axis.
@@ -72,7 +72,7 @@ def _once(time_s: float) -> Summary:
     return Summary(time_s, time_s, time_s, 1)
 
 
-def _job(job: Job, compared: Compared, simgrid: str) -> results.Job:
+def _job(job: Job, compared: ComparisonResult, simgrid: str) -> results.Job:
     """The part of a job that the page shows: placement, palmette's choices and errors."""
     mine = [cell for cell in compared.cells if cell.placement == job.placement]
     troubles = [trouble for trouble in compared.troubles if trouble.placement == job.placement]

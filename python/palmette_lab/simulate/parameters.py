@@ -14,7 +14,7 @@ FILE = Path(__file__).with_name("parameters.json")
 STORED = ("servers",)
 """Further files beside it, by name."""
 _OPTIONAL = ("core_bytes_per_s", "flag_latency_s", "page_s")
-"""Without the first one ranks share no memory."""
+"""Parameters that may be missing: without core_bytes_per_s ranks share no memory."""
 
 
 PAGE_BYTES = 4096

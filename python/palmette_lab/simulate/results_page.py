@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from palmette.bench.text import size_text
 from palmette.units import time_text
-from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, Compared
+from palmette_lab.simulate.compare import NEAR_BOUND, NEAR_BOUND_OTHERS, SLOWER_RATIO, WON, Cell, ComparisonResult
 from palmette_lab.simulate.table import Mean, means_of
 
 
-def results_page(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> str:
+def results_page(title: str, sentence: str, command: str, simgrid: str, compared: ComparisonResult) -> str:
     """Return the page. `command` makes it again."""
     return "\n".join(_lines(title, sentence, command, simgrid, compared)) + "\n"
 
 
-def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
+def _lines(title: str, sentence: str, command: str, simgrid: str, compared: ComparisonResult) -> Iterator[str]:
     cells = [cell for cell in compared.cells if cell.rivals_s or cell.palmette_s is None]
     yield from (f"# {title}", "", sentence, "")
     yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../method/simulating.md). Made by"
@@ -24,9 +24,10 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     good = sum(cell.is_good for cell in cells)
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
     yield (
-        f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
+        f"{100 * (SLOWER_RATIO - 1):.0f} %, and {good} are at least {WON} times faster than it "
+        f"or within {NEAR_BOUND_OTHERS} bounds"
     )
-    yield f"({NEAR['bcast']} for broadcast and reductions)."
+    yield f"({NEAR_BOUND['bcast']} for broadcast and reductions)."
     alone = [cell for cell in compared.cells if not cell.rivals_s and cell.palmette_s is not None]
     if alone:
         near = sum(cell.is_good for cell in alone)

@@ -25,7 +25,7 @@ SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed with shared buffers, and results not compared."""
-UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
+BASE_SELECTION = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
 """The selection below palmette, for its initialisation and the calls that it refuses: mpich's, but for these two
 collectives algorithms that don't query first which ranks share a host."""
 
@@ -33,7 +33,7 @@ SHARED = "PALMETTE_SHARED"
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
 """The rounding error of summed rates: with tens of thousands of messages in flight at 1e9 bytes a second it exceeds the
 simulator's default of 1e-5, which then fails with "cannot saturate more a constraint that has no active element"."""
-_COARSE = {"surf/precision": "1e-7"}
+_COARSE_PRECISION = {"surf/precision": "1e-7"}
 _COARSE_RANKS = 512
 """In large all-to-alls among so many ranks, messages that end within 1e-7 s end together, so that rates are recomputed
 less often: half of the CPU for exchanges that take milliseconds. The simulator's default is 1e-9."""
@@ -75,7 +75,7 @@ def simulate(
     checks: bool = True,
     cpu_limit_s: int = 120,
     environment: dict[str, str] | None = None,
-    store: kept.Kept | None = None,
+    store: kept.SimulationCache | None = None,
     factoring: str = "",
 ) -> Outcome:
     """Run one collective. `contender` is `palmette`, one of SELECTORS, or the name of an algorithm of the simulator.
@@ -103,7 +103,7 @@ def simulate(
     settings = simgrid.configuration(
         parameters, _selector(contender, collective) | _solver(collective, sizes, len(job.seats))
     )
-    asked = kept.Asked(
+    asked = kept.SimulationKey(
         simgrid.version(smpirun),
         platform_xml(job.cluster.topology, parameters, job.cluster.mesh),
         "".join(f"{host}\n" for host in [*job.seats, *services, *background]),
@@ -133,8 +133,8 @@ def _environment(given: dict[str, str], parameters: Parameters) -> dict[str, str
 
 
 def started(
-    smpirun: str, asked: kept.Asked, cpu_limit_s: int, store: kept.Kept | None
-) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+    smpirun: str, asked: kept.SimulationKey, cpu_limit_s: int, store: kept.SimulationCache | None
+) -> tuple[simgrid.SimulationResult, dict[str, Any] | None]:
     """Return the outcome and palmette's report, from the cache where it was done before."""
     found = store.find(asked, cpu_limit_s) if store else None
     if found is None:
@@ -157,7 +157,9 @@ def end_costs(parameters: Parameters) -> list[str]:
     return [*costs, "--eager", f"{parameters.eager_bytes:.0f}"]
 
 
-def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+def _run(
+    smpirun: str, asked: kept.SimulationKey, cpu_limit_s: int
+) -> tuple[simgrid.SimulationResult, dict[str, Any] | None]:
     """Run the simulation; return its outcome and palmette's report."""
     with tempfile.TemporaryDirectory(prefix="palmette-simulate-") as temporary:
         folder = Path(temporary)
@@ -190,7 +192,7 @@ def _digest(program: Path) -> str:
 
 def _selector(contender: str, collective: str) -> dict[str, str]:
     if contender == PALMETTE:
-        return UNDERNEATH
+        return BASE_SELECTION
     if contender in SELECTORS:
         return {"smpi/coll-selector": contender}
     return {"smpi/coll-selector": "mpich", f"smpi/{collective}": contender}
@@ -198,11 +200,11 @@ def _selector(contender: str, collective: str) -> dict[str, str]:
 
 def _solver(collective: str, sizes: Sequence[int], ranks: int) -> dict[str, str]:
     large = collective == "alltoall" and is_large(collective, min(sizes), ranks)
-    coarse = _COARSE if large and ranks >= _COARSE_RANKS else {}
+    coarse = _COARSE_PRECISION if large and ranks >= _COARSE_RANKS else {}
     return _SOLVER.get(collective, {}) | coarse
 
 
-def _read(contender: str, ended: simgrid.Ended) -> Outcome:
+def _read(contender: str, ended: simgrid.SimulationResult) -> Outcome:
     outcome = Outcome(contender, trouble=ended.trouble)
     for event in events_of(ended):
         if event["event"] == "cell":
@@ -215,7 +217,7 @@ def _read(contender: str, ended: simgrid.Ended) -> Outcome:
     return outcome
 
 
-def events_of(ended: simgrid.Ended) -> list[dict[str, Any]]:
+def events_of(ended: simgrid.SimulationResult) -> list[dict[str, Any]]:
     """The benchmark program's output, without the simulator's own lines."""
     return [json.loads(line) for line in ended.output.splitlines() if line.startswith('{"event"')]
 

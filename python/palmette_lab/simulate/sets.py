@@ -24,7 +24,7 @@ class SimulatedSet:
     sizes_of: Mapping[str, Sequence[int]]
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
     rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
-    """Where a collective has other rivals from some size on: flat exchanges of small blocks are slow to simulate."""
+    """First size and the rivals from it on: flat exchanges of small blocks are slow to simulate."""
     cpu_limit_s: int = 60
     takes: str = ""
     """How long it takes, roughly, on two cores."""
@@ -96,5 +96,5 @@ def set_named(name: str) -> SimulatedSet:
 
 
 def sets() -> Sequence[SimulatedSet]:
-    """All of them."""
+    """Return all sets."""
     return _SETS

@@ -23,7 +23,7 @@ VERSION = "3.32"
 """The version that times are pinned to: another one gives others, by about 1 % (docs/decisions/0011-simgrid.md)."""
 PROGRAM = Path(palmette.__path__[0]) / "bin" / "simbench.smpi"
 ALONE = PROGRAM.with_name("simbench-alone.smpi")
-"""The same without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
+"""PROGRAM without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
 START = PROGRAM.with_name("simbench-start.so")
 """Preloaded into the simulator: the start of a job without p² messages (src/programs/simbench/start.cpp)."""
 _MAKE = "`make simulate` in palmette's source installs SimGrid and builds the program (Debian 12, as root)"
@@ -43,7 +43,7 @@ _stopped = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SimulationResult:
     """How a simulated job ended."""
 
     output: str
@@ -107,7 +107,7 @@ def start(
     arguments: list[str],
     environment: dict[str, str],
     cpu_limit_s: int,
-) -> Ended:
+) -> SimulationResult:
     """Run PROGRAM or ALONE on `folder`'s platform.xml and hosts; it ends after `cpu_limit_s` of CPU at the latest."""
     command = [smpirun, "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", *settings]
     command += [str(program), *arguments]
@@ -143,10 +143,10 @@ def start(
             output, errors = process.communicate()
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
-            return Ended(output, errors, f"did not end within {20 * cpu_limit_s} s")
+            return SimulationResult(output, errors, f"did not end within {20 * cpu_limit_s} s")
         finally:
             _running.discard(process.pid)
-    return Ended(output, errors, _trouble(process.returncode, output + errors, cpu_limit_s))
+    return SimulationResult(output, errors, _trouble(process.returncode, output + errors, cpu_limit_s))
 
 
 @contextlib.contextmanager

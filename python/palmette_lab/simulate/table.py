@@ -13,13 +13,13 @@ from palmette.bench.text import size_text
 from palmette.present.table import Column, Table
 from palmette.present.words import clipped
 from palmette.units import time_text
-from palmette_lab.simulate.compare import Cell, Compared
+from palmette_lab.simulate.compare import Cell, ComparisonResult
 
 _MPI = "mpi"
 """The algorithm of a call that palmette leaves to the MPI."""
 
 
-def table_lines(compared: Compared, rivals: bool = True) -> list[str]:
+def table_lines(compared: ComparisonResult, rivals: bool = True) -> list[str]:
     """The tables, one for each collective and placement; 80 columns. `rivals`: whether there were any."""
 
     def rival(cell: Cell) -> str | None:
@@ -42,7 +42,7 @@ def table_lines(compared: Compared, rivals: bool = True) -> list[str]:
     return lines[1:]
 
 
-def closing_lines(compared: Compared) -> list[str]:
+def closing_lines(compared: ComparisonResult) -> list[str]:
     """The notes below the tables: legend, means, calls left to the MPI, failures."""
     lines = ["ratio: palmette / best rival, in simulated time. bound: multiple of the physical bound."]
     for collective, means in groupby(means_of(compared.cells), key=lambda mean: mean.collective):

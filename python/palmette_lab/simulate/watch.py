@@ -14,10 +14,10 @@ from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.job import Background
 from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.platform import platform_xml
-from palmette_lab.simulate.run import UNDERNEATH, end_costs, events_of, started
+from palmette_lab.simulate.run import BASE_SELECTION, end_costs, events_of, started
 
 _STEPS = 400
-"""At least so many exchanges of each process, in whole rounds; the time of a round is their mean."""
+"""Exchanges of each process at least, in whole rounds; the time of a round is their mean."""
 
 
 def watched(
@@ -27,7 +27,7 @@ def watched(
     parameters: Parameters,
     *,
     cpu_limit_s: int = 120,
-    store: kept.Kept | None = None,
+    store: kept.SimulationCache | None = None,
 ) -> Background:
     """Return the background with the load of each link while it runs alone, as `palmette bench` measures it.
 
@@ -35,11 +35,11 @@ def watched(
     """
     rounds = ceil(_STEPS / max(1, len(background.hosts) - 1))
     what = ["--alone-rounds", str(rounds), "--background-block", str(background.size_bytes)]
-    asked = kept.Asked(
+    asked = kept.SimulationKey(
         simgrid.version(smpirun),
         platform_xml(cluster.topology, parameters, cluster.mesh),
         "".join(f"{host}\n" for host in background.hosts),
-        simgrid.configuration(parameters, UNDERNEATH),
+        simgrid.configuration(parameters, BASE_SELECTION),
         ["--variant", "alone", *what, *end_costs(parameters)],
         "",
         "",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from palmette.app.measure import Comparisons, Measured, Recorded, Variant
+from palmette.app.measure import Comparisons, RunProfile, Variant, VariantRuns
 from palmette.app.output import LINES_MERGED, Comparison
 from palmette.app.text import lines, page, to_json
 
 
 def comparisons(uncounted: int) -> Comparisons:
-    recorded = Recorded(1.0, {"MPI_Alltoallw": 1.0}, {"MPI_Alltoallw": 12}, "leaf0", 3.5e6, uncounted)
-    variants = [Measured(Variant("alone", None), [2.0, 2.1], [], recorded)]
-    variants.append(Measured(Variant("palmette", {}), [1.0, 1.1], [], recorded))
+    recorded = RunProfile(1.0, {"MPI_Alltoallw": 1.0}, {"MPI_Alltoallw": 12}, "leaf0", 3.5e6, uncounted)
+    variants = [VariantRuns(Variant("alone", None), [2.0, 2.1], [], recorded)]
+    variants.append(VariantRuns(Variant("palmette", {}), [1.0, 1.1], [], recorded))
     return Comparisons("app", variants, 1, 0)
 
 
@@ -54,10 +54,10 @@ def test_another_order_and_an_odd_first_run_are_told() -> None:
 
 
 def test_more_ranks_than_processors_are_told() -> None:
-    recorded = Recorded(1.0, {}, {}, oversubscribed="4 ranks on 2 processors")
-    variants = [Measured(Variant("alone", None), [2.0, 2.1], [], recorded)]
+    recorded = RunProfile(1.0, {}, {}, oversubscribed="4 ranks on 2 processors")
+    variants = [VariantRuns(Variant("alone", None), [2.0, 2.1], [], recorded)]
     found = Comparisons("app", variants, 1, 0)
     assert any(line.startswith("4 ranks on 2 processors: ") for line in lines(found))
     assert all(len(line) <= 80 for line in lines(found))
-    variants[0].recorded = Recorded(1.0, {}, {})
+    variants[0].recorded = RunProfile(1.0, {}, {})
     assert not any("processors" in line for line in lines(found))

@@ -18,7 +18,7 @@ MakeRun = Callable[..., Run]
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 
-class Parsed(HTMLParser):
+class PageParser(HTMLParser):
     """Checks that tags nest, and collects texts, classes and links."""
 
     def __init__(self, text: str) -> None:
@@ -52,9 +52,9 @@ class Parsed(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def page_of(run: Run) -> tuple[str, Parsed]:
+def page_of(run: Run) -> tuple[str, PageParser]:
     text = render(run, evaluate(run))
-    return text, Parsed(text)
+    return text, PageParser(text)
 
 
 def test_tags_nest_and_nothing_is_loaded_from_elsewhere(made_run: MakeRun) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from palmette.bench.budget import Keeper, duration_text, expected_seconds, fit
 from palmette.bench.evaluate import evaluate
-from palmette.bench.jobs import Planned, plan_jobs, without_done
+from palmette.bench.jobs import BenchJob, plan_jobs, without_done
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import PRESETS, Rival, parse_rival
 from palmette.bench.runner import measure
@@ -116,7 +116,7 @@ def test_a_budget_gives_every_cell_its_share_and_leaves_out_the_dearest() -> Non
     settings = settings_of(seconds=2.0)
     jobs = plan_jobs(settings)
 
-    def bounds(job: Planned, cell: tuple[str, int]) -> float:
+    def bounds(job: BenchJob, cell: tuple[str, int]) -> float:
         return {("gather", 1024): 10.0}.get(cell, 0.0)
 
     fitted = fit(jobs, settings, bounds, 10.0)

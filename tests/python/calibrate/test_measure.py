@@ -12,9 +12,9 @@ import pytest
 
 import palmette
 from calibrate.invented import TRUTH, Costs, InventedJob, job_line, layout_of
-from palmette.calibrate.estimate import FEWEST, relative_error
+from palmette.calibrate.estimate import MIN_REPETITIONS, relative_error
 from palmette.calibrate.layout import MOST_PAIRS
-from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
+from palmette.calibrate.measure import Effort, MachineSteps, measure, plan_steps
 from palmette.calibrate.text import level_lines, node_memory_line, notes, plan_line, to_json
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.discover.run import discover
@@ -23,11 +23,11 @@ from palmette.topology.calibration import Calibration, LevelFit
 from palmette.topology.file import parse
 from palmette.topology.model import Topology
 
-Invented = Callable[..., InventedJob]
+JobMaker = Callable[..., InventedJob]
 SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.schema.json").read_text())
 
 
-def calibrated(job: InventedJob, effort: Effort | None = None) -> Measured:
+def calibrated(job: InventedJob, effort: Effort | None = None) -> MachineSteps:
     measured = plan_steps(job.layout, effort or Effort(budget_s=0.5))
     measure(measured, job)
     return measured
@@ -40,7 +40,7 @@ def written(topology: Topology, job: InventedJob, *, loads: bool = False, effort
     return write_into(topology, measured, record, loads=loads).remarks
 
 
-def test_costs_and_capacities_are_what_is_true_of_the_machine(lab_topology: Topology, invented: Invented) -> None:
+def test_costs_and_capacities_are_what_is_true_of_the_machine(lab_topology: Topology, invented: JobMaker) -> None:
     job = invented(lab_topology)
     for node in lab_topology.machine.tree.walk():
         node.up_bytes_per_s = None
@@ -61,7 +61,7 @@ def test_costs_and_capacities_are_what_is_true_of_the_machine(lab_topology: Topo
     assert memory.reduce_bytes_per_s == pytest.approx(5e9, rel=0.02)
 
 
-def test_the_file_fits_the_schema_and_is_read_back_unchanged(lab_topology: Topology, invented: Invented) -> None:
+def test_the_file_fits_the_schema_and_is_read_back_unchanged(lab_topology: Topology, invented: JobMaker) -> None:
     written(lab_topology, invented(lab_topology))
     document = lab_topology.to_json()
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
@@ -77,13 +77,13 @@ def test_the_file_fits_the_schema_and_is_read_back_unchanged(lab_topology: Topol
     assert shared["both_ways_bytes_per_s"] == pytest.approx(2 * 6.25e6, rel=0.05)
 
 
-def test_a_known_capacity_that_agrees_stays_as_it_is(lab_topology: Topology, invented: Invented) -> None:
+def test_a_known_capacity_that_agrees_stays_as_it_is(lab_topology: Topology, invented: JobMaker) -> None:
     before = [node.up_bytes_per_s for node in lab_topology.machine.tree.walk()]
     assert written(lab_topology, invented(lab_topology)) == []
     assert [node.up_bytes_per_s for node in lab_topology.machine.tree.walk()] == before
 
 
-def test_a_capacity_that_is_wrong_is_corrected_and_told(lab_topology: Topology, invented: Invented) -> None:
+def test_a_capacity_that_is_wrong_is_corrected_and_told(lab_topology: Topology, invented: JobMaker) -> None:
     job = invented(lab_topology)
     for leaf in ("leaf0", "leaf1", "leaf2"):
         job.capacity[leaf] = 3e6
@@ -92,7 +92,7 @@ def test_a_capacity_that_is_wrong_is_corrected_and_told(lab_topology: Topology, 
     assert all(leaf.up_bytes_per_s == pytest.approx(3e6, rel=0.03) for leaf in lab_topology.machine.tree.children)
 
 
-def test_with_load_what_lacks_is_other_traffic(lab_topology: Topology, invented: Invented) -> None:
+def test_with_load_what_lacks_is_other_traffic(lab_topology: Topology, invented: JobMaker) -> None:
     job = invented(lab_topology)
     for leaf in ("leaf0", "leaf1", "leaf2"):
         job.capacity[leaf] = 3e6
@@ -105,7 +105,7 @@ def test_with_load_what_lacks_is_other_traffic(lab_topology: Topology, invented:
     assert all(leaf.load is None for leaf in lab_topology.machine.tree.children)
 
 
-def test_what_was_not_measured_is_kept(lab_topology: Topology, invented: Invented) -> None:
+def test_what_was_not_measured_is_kept(lab_topology: Topology, invented: JobMaker) -> None:
     levels = {level.name: level for level in lab_topology.machine.levels}
     levels["leaf"].latency_s, levels["leaf"].source = 7e-3, "given"
     old = Calibration(
@@ -119,7 +119,7 @@ def test_what_was_not_measured_is_kept(lab_topology: Topology, invented: Invente
     assert record is not None and record.levels["leaf"].samples == 5 and record.ranks == 5
 
 
-def test_ranks_that_no_level_tells_apart_have_costs_of_their_own(invented: Invented) -> None:
+def test_ranks_that_no_level_tells_apart_have_costs_of_their_own(invented: JobMaker) -> None:
     topology = discover([("synthetic", "2node:1core")])
     written(topology, invented(topology, ["h0", "h0", "h1", "h1"]))
     costs = topology.machine.same_host
@@ -127,7 +127,7 @@ def test_ranks_that_no_level_tells_apart_have_costs_of_their_own(invented: Inven
     assert parse(json.dumps(topology.to_json())) == topology
 
 
-def test_overheads_never_exceed_the_latency_that_they_are_part_of(lab_topology: Topology, invented: Invented) -> None:
+def test_overheads_never_exceed_the_latency_that_they_are_part_of(lab_topology: Topology, invented: JobMaker) -> None:
     job = invented(lab_topology)
     job.costs["core"].overhead_s = 5e-6
     written(lab_topology, job)
@@ -138,25 +138,25 @@ def test_overheads_never_exceed_the_latency_that_they_are_part_of(lab_topology: 
     job.costs["core"].overhead_s = 0.5e-6
 
 
-def test_a_quiet_machine_is_done_after_the_fewest_rounds(lab_topology: Topology, invented: Invented) -> None:
+def test_a_quiet_machine_is_done_after_the_fewest_rounds(lab_topology: Topology, invented: JobMaker) -> None:
     measured = calibrated(invented(lab_topology, noise=0.001), Effort(0.05, 60))
-    assert measured.rounds == FEWEST
+    assert measured.rounds == MIN_REPETITIONS
     assert len(measured.sure) == len(measured.steps)
     assert notes(measured) == []
 
 
 def test_a_noisy_machine_is_measured_until_it_is_sure_or_the_time_is_up(
-    lab_topology: Topology, invented: Invented
+    lab_topology: Topology, invented: JobMaker
 ) -> None:
     longer = calibrated(invented(lab_topology, noise=0.3), Effort(0.05, 30))
-    assert longer.rounds > FEWEST
+    assert longer.rounds > MIN_REPETITIONS
     assert len(longer.sure) == len(longer.steps)
     cut = calibrated(invented(lab_topology, noise=0.5), Effort(0.0001, 0.3))
     assert cut.seconds < 5
     assert "not within" in notes(cut)[-1]
 
 
-def test_only_with_processors_of_their_own_pairs_are_measured_at_once(invented: Invented) -> None:
+def test_only_with_processors_of_their_own_pairs_are_measured_at_once(invented: JobMaker) -> None:
     topology = discover([("synthetic", "8node:2core")])
     for at_once, most in ((True, MOST_PAIRS), (False, 1)):
         job = invented(topology)
@@ -167,7 +167,7 @@ def test_only_with_processors_of_their_own_pairs_are_measured_at_once(invented: 
         assert job.busiest == most
 
 
-def test_the_number_of_experiments_grows_with_the_levels_and_not_with_the_ranks(invented: Invented) -> None:
+def test_the_number_of_experiments_grows_with_the_levels_and_not_with_the_ranks(invented: JobMaker) -> None:
     asked = []
     for spec in ("2leaf@1GB/s:4node@2GB/s:8core", "8leaf@1GB/s:16node@2GB/s:8core"):
         job = invented(discover([("synthetic", spec)]), noise=0.001)
@@ -176,7 +176,7 @@ def test_the_number_of_experiments_grows_with_the_levels_and_not_with_the_ranks(
     assert asked[1] <= 1.3 * asked[0]
 
 
-def test_inside_of_a_node_flows_and_copies_are_seen_to_share_its_memory(invented: Invented) -> None:
+def test_inside_of_a_node_flows_and_copies_are_seen_to_share_its_memory(invented: JobMaker) -> None:
     topology = discover([("synthetic", "2node@1GB/s:2socket:4core")])
     job = invented(topology)
     job.channels = 6e9
@@ -202,7 +202,7 @@ def test_inside_of_a_node_flows_and_copies_are_seen_to_share_its_memory(invented
     assert parse(json.dumps(document)) == topology
 
 
-def test_on_two_ranks_a_node_memory_is_shared_by_both_and_no_flows_are_compared(invented: Invented) -> None:
+def test_on_two_ranks_a_node_memory_is_shared_by_both_and_no_flows_are_compared(invented: JobMaker) -> None:
     topology = discover([("synthetic", "2node@1GB/s:2core")])
     job = invented(topology)
     measured = calibrated(job)
@@ -212,19 +212,19 @@ def test_on_two_ranks_a_node_memory_is_shared_by_both_and_no_flows_are_compared(
     assert [k for k, _ in record.memory_shared.flows] == [1, 2]
 
 
-def test_a_rank_a_node_shares_no_memory(invented: Invented) -> None:
+def test_a_rank_a_node_shares_no_memory(invented: JobMaker) -> None:
     measured = calibrated(invented(discover([("synthetic", "2node@1GB/s:1core")])))
     assert measured.node_memory is None
     assert node_memory_line(measured) is None
 
 
-def test_a_job_of_one_rank_is_refused(lab_topology: Topology, invented: Invented) -> None:
+def test_a_job_of_one_rank_is_refused(lab_topology: Topology, invented: JobMaker) -> None:
     with pytest.raises(CalibrateError, match="a job of 1 rank has no peer to send to"):
         plan_steps(invented(lab_topology, ["h0"]).layout, Effort())
 
 
 def test_the_table_fits_80_columns_and_json_has_no_infinities(
-    lab_topology: Topology, invented: Invented, capsys: pytest.CaptureFixture[str]
+    lab_topology: Topology, invented: JobMaker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = invented(lab_topology)
     measured = calibrated(job)

@@ -51,7 +51,7 @@ def test_hosts_of_another_name_are_noted(palmette: Call, tmp_path: Path) -> None
 def test_a_slip_in_the_levels_of_a_lab_is_noted(
     command: str, palmette_lab: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is built."""
+    """The slip is noted before anything is built."""
 
     def refuse(*_: object, **__: object) -> None:
         raise LabError("no lab in this test")

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from palmette.cli.progress import Working
+from palmette.cli.progress import ActivityLine
 
 CODE = """
 import sys, time
@@ -67,8 +67,8 @@ def test_the_line_ends_with_an_error_too() -> None:
 def test_nothing_is_shown_without_a_terminal(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Working, "QUIET_S", 0.0)
-    with Working("planning") as working:
+    monkeypatch.setattr(ActivityLine, "QUIET_S", 0.0)
+    with ActivityLine("planning") as working:
         working.now("verifying")
         time.sleep(0.1)
     assert capfd.readouterr() == ("", "")

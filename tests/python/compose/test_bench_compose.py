@@ -13,11 +13,21 @@ import pytest
 from palmette import _core
 from palmette.compose import ComposeError, named
 from palmette.compose.auto import ablation, equal_links
-from palmette.compose.bench import Asked, Cell, Named, PlanCounts, Row, Settings, composition_of, plan_counts, program
+from palmette.compose.bench import (
+    BenchCase,
+    Cell,
+    NamedFactoring,
+    PlanCounts,
+    Row,
+    Settings,
+    composition_of,
+    plan_counts,
+    program,
+)
 from palmette.compose.bench_svg import svg
 from palmette.compose.bench_text import cell_lines
 from palmette.compose.factoring import Factoring
-from palmette.compose.tuning import DROP, FEWEST, candidates, choose_seconds
+from palmette.compose.tuning import DROP, MIN_CANDIDATES, candidates, choose_seconds
 from palmette.measure.statistics import compare_groups, summarize
 from palmette.mpi import install as mpi_install
 
@@ -105,10 +115,10 @@ def test_candidates_for_tuning_are_the_models_best_in_order() -> None:
 
 
 def test_a_budget_says_how_many_candidates_are_measured() -> None:
-    variants = tuple(Named(f"candidate {i}", Factoring(pipeline=i + 1), 0.2) for i in range(20))
-    asked = [Asked("broadcast", 1024, variants)]
+    variants = tuple(NamedFactoring(f"candidate {i}", Factoring(pipeline=i + 1), 0.2) for i in range(20))
+    asked = [BenchCase("broadcast", 1024, variants)]
     short, settings = choose_seconds(asked, Settings(), 6.0)
-    assert len(short[0].variants) == FEWEST
+    assert len(short[0].variants) == MIN_CANDIDATES
     assert settings.drop == DROP
     assert settings.seconds <= 6.0
     long, _ = choose_seconds(asked, Settings(), 32.5)

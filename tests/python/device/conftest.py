@@ -57,7 +57,7 @@ class Kernels:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessResult:
     """How a program ended."""
 
     status: int
@@ -66,10 +66,10 @@ class Ended:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[..., Ended]:
+def program(tmp_path: Path) -> Callable[..., ProcessResult]:
     """Run a program with the fakes, which must end well unless another status is expected."""
 
-    def run(source: str, status: int = 0, **settings: object) -> Ended:
+    def run(source: str, status: int = 0, **settings: object) -> ProcessResult:
         if not (fake.FAKES / "libnccl.so.2").is_file():
             pytest.skip("the fakes aren't built: tools/build.sh release 2 palmette_fakes")
         environment = fake.environment(os.environ, log=tmp_path / "log", **settings)
@@ -84,6 +84,6 @@ def program(tmp_path: Path) -> Callable[..., Ended]:
             check=False,
         )
         assert done.returncode == status, done.stdout + done.stderr
-        return Ended(done.returncode, done.stdout + done.stderr, fake.logs(tmp_path / "log"))
+        return ProcessResult(done.returncode, done.stdout + done.stderr, fake.logs(tmp_path / "log"))
 
     return run

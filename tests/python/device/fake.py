@@ -109,7 +109,7 @@ class Log:
 
     @property
     def late_errors(self) -> list[str]:
-        """Of work on streams: memory that was freed too early, or that a device can't reach."""
+        """Errors of work on streams: memory that was freed too early, or that a device can't reach."""
         return list(self.content["late_errors"])
 
 

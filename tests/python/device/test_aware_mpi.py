@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi.conftest import ROOT, Mpi, Ran
+from mpi.conftest import ROOT, Mpi, ProgramResult
 
 from . import fake
 
@@ -26,7 +26,7 @@ REASON = "the MPI takes device memory itself"
 LAYER = ROOT / "tests" / "mpi" / "support" / "takes_devices.c"
 
 
-def run(mpi: Mpi, layer: bool = True, **settings: str) -> Ran:
+def run(mpi: Mpi, layer: bool = True, **settings: str) -> ProgramResult:
     """Run the program over an MPI with the layer, on the fakes."""
     library = mpi.directory / "libtakes_devices.so"
     # mpi4py calls functions with large counts where the MPI has them.
@@ -52,13 +52,13 @@ def run(mpi: Mpi, layer: bool = True, **settings: str) -> Ran:
     return ran
 
 
-def rows(ran: Ran) -> dict[str, dict[str, int]]:
+def rows(ran: ProgramResult) -> dict[str, dict[str, int]]:
     """Return the report's rows of calls on device memory."""
     assert ran.report is not None
     return {row["function"]: row for row in ran.report["device"]["calls"]}
 
 
-def made_below(ran: Ran) -> int:
+def made_below(ran: ProgramResult) -> int:
     """Return how many calls on device memory the layer has made on all ranks."""
     return sum(int(count) for count in re.findall(r"calls with device memory: (\d+)", ran.err))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi.conftest import ROOT, Mpi, Ran, mpi_called  # noqa: F401  (a fixture)
+from mpi.conftest import ROOT, Mpi, ProgramResult, mpi_called  # noqa: F401  (a fixture)
 
 from . import fake
 
@@ -25,7 +25,9 @@ PROGRAM = Path(__file__).with_name("programs") / "composed.py"
 MPIS = ["mpich", "openmpi"]
 
 
-def run(mpi: Mpi, ranks: int, *arguments: str, path: str = "auto", **driver: object) -> tuple[Ran, list[fake.Log]]:
+def run(
+    mpi: Mpi, ranks: int, *arguments: str, path: str = "auto", **driver: object
+) -> tuple[ProgramResult, list[fake.Log]]:
     """Run the program on the fakes, and check what they saw of palmette; `driver`: settings of the fake libcuda."""
     mpi.counter[0] += 1
     log = mpi.directory / f"log-{mpi.counter[0]}"

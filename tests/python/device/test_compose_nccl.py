@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi.conftest import ROOT, Mpi, Ran
+from mpi.conftest import ROOT, Mpi, ProgramResult
 
 from . import fake
 
@@ -39,7 +39,7 @@ def run(
     environment: dict[str, str] | None = None,
     devices: int = 4,
     status: int = 0,
-) -> Ran:
+) -> ProgramResult:
     """Run the program on the fakes, and check what they saw of palmette at its end."""
     log = mpi.directory / f"log-{mpi.counter[0]}"
     base = fake.environment({}, log=log, nccl=nccl, devices=devices, seed=ranks, lazy=True)
@@ -67,12 +67,12 @@ def run(
     return ran
 
 
-def calls(ran: Ran, function: str) -> list[int]:
+def calls(ran: ProgramResult, function: str) -> list[int]:
     """Return how often each rank called a function of NCCL's, as far as it called any."""
     return [process["calls"].get(function, 0) for process in ran.__dict__["nccl"]]
 
 
-def notes(ran: Ran) -> str:
+def notes(ran: ProgramResult) -> str:
     assert ran.report is not None
     return "\n".join(note["text"] if isinstance(note, dict) else str(note) for note in ran.report["notes"])
 

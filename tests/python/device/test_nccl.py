@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi.conftest import Mpi, Ran
+from mpi.conftest import Mpi, ProgramResult
 
 from . import fake
 
@@ -38,7 +38,7 @@ def run(
     settings: dict[str, str] | None = None,
     timeout_s: float = 100,
     **driver: object,
-) -> Ran:
+) -> ProgramResult:
     """Run the program on the fakes; `driver`: settings of the fake libcuda."""
     log = mpi.directory / f"log-{mpi.counter[0]}"
     log.mkdir()
@@ -59,17 +59,17 @@ def run(
     return ran
 
 
-def by_nccl(ran: Ran) -> dict[str, int]:
+def by_nccl(ran: ProgramResult) -> dict[str, int]:
     """Return function -> calls that NCCL served."""
     return {name: counts["nccl"] for name, counts in ran.served().items() if "nccl" in counts}
 
 
-def notes(ran: Ran) -> str:
+def notes(ran: ProgramResult) -> str:
     assert ran.report is not None
     return "\n".join(note["text"] if isinstance(note, dict) else str(note) for note in ran.report["notes"])
 
 
-def calls_of_nccl(ran: Ran, function: str) -> int:
+def calls_of_nccl(ran: ProgramResult, function: str) -> int:
     return sum(process["calls"].get(function, 0) for process in ran.__dict__["nccl"])
 
 

@@ -89,7 +89,7 @@ def test_all_steps_run_on_the_test_driver(packed: Path, tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_done_says_why_and_the_rest_goes_on(packed: Path, tmp_path: Path) -> None:
-    """Without a driver, and where the driver refuses."""
+    """The reason is told without a driver, and where the driver refuses."""
     steps = run(packed, tmp_path / "none", "--steps", "machine,ipc,collectives,one-node")
     if steps["machine"]["found"]["cuda"] is None:
         assert "libcuda.so.1" in steps["ipc"]["found"]["problem"]

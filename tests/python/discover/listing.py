@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from palmette.discover.ib_source import discover_ibnetdiscover
-from palmette.topology.found import Found
+from palmette.topology.found import SourceResult
 
 
 @dataclass
@@ -121,7 +121,7 @@ def shuffled(records: list[str], seed: int) -> list[str]:
 
 
 def ibdiagnet(text: str) -> str:
-    """The same listing in the dialect of ibdiagnet, where a record that tells its system has it before the switch."""
+    """Return the listing in the dialect of ibdiagnet, where a record that tells its system has it before the switch."""
     text = re.sub(r"sysimgguid=0x(\w+)\nswitchguid=0x\w+\((\w+)\)", r"sysimgguid=0x\1\nswitchguid=0x\1(\2)", text)
     text = re.sub(r"vendid=0x(\w+)", lambda m: f"vendid=0x{int(m[1], 16):08x}", text)
     text = re.sub(r"(sysimgguid|caguid|rtguid|switchguid)=0x(\w+)", lambda m: f"{m[1]}=0x{int(m[2], 16):016x}", text)
@@ -143,23 +143,23 @@ def two_leaves() -> Listing:
     return fabric
 
 
-def discover_text(folder: Path, text: str | bytes) -> Found:
+def discover_text(folder: Path, text: str | bytes) -> SourceResult:
     path = folder / "fabric.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return discover_ibnetdiscover(str(path))
 
 
-def tree_of(found: Found) -> dict[str, list[str]]:
+def tree_of(found: SourceResult) -> dict[str, list[str]]:
     """Children of every group by name."""
     assert found.machine is not None
     nodes = found.machine.tree.walk()
     return {node.name: [child.name for child in node.children] for node in nodes if node.children}
 
 
-def left_out(found: Found) -> dict[str, int]:
+def left_out(found: SourceResult) -> dict[str, int]:
     return {item.what: item.count for item in found.left_out}
 
 
-def up(found: Found, name: str) -> float | None:
+def up(found: SourceResult, name: str) -> float | None:
     assert found.machine is not None
     return next(node.up_bytes_per_s for node in found.machine.tree.walk() if node.name == name)

@@ -10,16 +10,16 @@ import pytest
 
 from palmette.discover.cloud import discover_cloud
 from palmette.discover.run import discover
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 
 
-def read(tmp_path: Path, *documents: Any) -> Found:
+def read(tmp_path: Path, *documents: Any) -> SourceResult:
     path = tmp_path / "cloud.json"
     path.write_text("\n".join(json.dumps(one, indent=1) for one in documents), encoding="utf-8")
     return discover_cloud(str(path))
 
 
-def tree(found: Found) -> dict[str, list[str]]:
+def tree(found: SourceResult) -> dict[str, list[str]]:
     """Return the hosts below each group."""
     assert found.machine is not None
     return {

@@ -22,7 +22,7 @@ SHIM = next(iter(Path("/usr/lib").glob("*/umad2sim/libumad2sim.so")), None)
 
 
 @dataclass
-class Simulated:
+class Ibsim:
     """A running ibsim: how to call tools in it, and the listing that it plays."""
 
     environment: dict[str, str]
@@ -45,7 +45,7 @@ def _fat_tree() -> str:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ibsim]:
     missing = [tool for tool in ("ibsim", "opensm", "ibnetdiscover") if shutil.which(tool, path=SEARCH) is None]
     if missing or SHIM is None:
         pytest.skip(f"not installed: {', '.join(missing) or 'libumad2sim'} (apt: ibsim-utils opensm infiniband-diags)")
@@ -76,7 +76,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
             check=False,
         )
         _wait((folder / "osm" / "opensm-subnet.lst").exists, "opensm")
-        yield Simulated(environment, text)
+        yield Ibsim(environment, text)
     finally:
         simulator.terminate()
         simulator.wait(timeout=10)
@@ -93,7 +93,7 @@ def _wait(ready: object, what: str) -> None:
 
 @pytest.mark.parametrize("options", [[], ["-p"], ["-g"], ["-s"], ["-f"]])
 def test_every_output_of_the_real_tool_gives_the_machine_that_the_simulator_plays(
-    simulated: Simulated, tmp_path: Path, options: list[str]
+    simulated: Ibsim, tmp_path: Path, options: list[str]
 ) -> None:
     found = discover_text(tmp_path, simulated.ibnetdiscover(*options))
     expected = discover_text(tmp_path, simulated.text)
@@ -102,7 +102,7 @@ def test_every_output_of_the_real_tool_gives_the_machine_that_the_simulator_play
     assert up(found, "pod2") == pytest.approx(2 * 4e9)
 
 
-def test_a_node_name_map_renames_switches_and_no_host(simulated: Simulated, tmp_path: Path) -> None:
+def test_a_node_name_map_renames_switches_and_no_host(simulated: Ibsim, tmp_path: Path) -> None:
     leaf = next(line.split('"')[1] for line in simulated.text.splitlines() if line.startswith("Switch"))
     host = next(line.split('"')[1] for line in simulated.text.splitlines() if line.startswith("Ca"))
     names = tmp_path / "names.map"

@@ -12,12 +12,12 @@ from palmette.discover import hwloc
 from palmette.discover.hwloc import discover_hwloc
 from palmette.discover.sysfs import read_sysfs
 from palmette.topology.cpus import inside_name, nested_groups
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 from palmette.topology.model import Source
 from palmette.topology.synthetic import discover_synthetic
 
 
-def name_of(found: Found) -> str:
+def name_of(found: SourceResult) -> str:
     assert found.inside is not None
     return inside_name(found.inside.groups)
 
@@ -210,7 +210,7 @@ def test_sys_files_give_sockets_numa_nodes_and_cores_with_two_threads(tmp_path: 
         folder = tmp_path / f"node/node{node}"
         folder.mkdir(parents=True)
         (folder / "cpulist").write_text(f"{2 * node}-{2 * node + 1},{2 * node + 8}-{2 * node + 9}\n")
-    found = Found(Source("hwloc", "sys"))
+    found = SourceResult(Source("hwloc", "sys"))
     read_sysfs(tmp_path, found)
     assert name_of(found) == "2socket:2numa:2core"
 

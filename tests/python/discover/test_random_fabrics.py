@@ -10,7 +10,7 @@ import pytest
 
 from palmette.discover.rates import link_bytes_per_s
 from palmette.discover.slurm import discover_slurm
-from palmette.topology.found import Found
+from palmette.topology.found import SourceResult
 from palmette.topology.model import TreeNode
 
 from .listing import Listing, discover_text, ibdiagnet
@@ -19,7 +19,7 @@ SPEEDS = ("EDR", "HDR", "NDR")
 
 
 @dataclass
-class Drawn:
+class RandomFabric:
     """A fabric, and what its tree has to be."""
 
     fabric: Listing
@@ -37,14 +37,14 @@ def rate(speed: str) -> float:
     return known
 
 
-def draw(seed: int) -> Drawn:
+def draw(seed: int) -> RandomFabric:
     """Leaves of one or several rails, in one or several pods; perhaps storage, directors, mixed speeds."""
     generator = random.Random(seed)
     rails, pods = generator.choice((1, 1, 2, 4)), generator.choice((1, 1, 2, 3))
     per_pod, hosts = generator.randint(2, 4), generator.randint(3, 6)
     directors = generator.random() < 0.4
     fabric = Listing()
-    drawn = Drawn(fabric, [], [])
+    drawn = RandomFabric(fabric, [], [])
     cores = [f"core{number}" for number in range(2)] if pods > 1 else []
     for key in cores:
         fabric.add("Switch", key, f"MF0;{key}:MQM8700/U1")
@@ -102,19 +102,19 @@ def shape(node: TreeNode) -> object:
     return frozenset(shape(child) for child in node.children)
 
 
-def expected(drawn: Drawn) -> object:
+def expected(drawn: RandomFabric) -> object:
     groups = [frozenset(names) for names in drawn.leaves]
     if len(drawn.pods) == 1:
         return frozenset(groups)
     return frozenset(frozenset(groups[leaf] for leaf in pod) for pod in drawn.pods)
 
 
-def capacities(found: Found) -> dict[object, float | None]:
+def capacities(found: SourceResult) -> dict[object, float | None]:
     assert found.machine is not None
     return {shape(node): node.up_bytes_per_s for node in found.machine.tree.walk() if node.level in ("leaf", "node")}
 
 
-def conf(drawn: Drawn, generator: random.Random) -> str:
+def conf(drawn: RandomFabric, generator: random.Random) -> str:
     """The tree as Slurm's topology.conf."""
     lines = [f"SwitchName=leaf{number} Nodes={','.join(names)}" for number, names in enumerate(drawn.leaves)]
     for number, pod in enumerate(drawn.pods):

@@ -9,19 +9,19 @@ import pytest
 from discover.listing import left_out, tree_of, up
 from palmette.discover.ib_source import discover_ibnetdiscover
 from palmette.discover.slurm import discover_slurm
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 
 
-def read(folder: Path, name: str) -> Found:
+def read(folder: Path, name: str) -> SourceResult:
     return discover_ibnetdiscover(str(folder / name))
 
 
-def hosts(found: Found) -> int:
+def hosts(found: SourceResult) -> int:
     assert found.machine is not None
     return sum(1 for _ in found.machine.tree.hosts())
 
 
-def tiers(found: Found) -> list[int]:
+def tiers(found: SourceResult) -> list[int]:
     assert found.fabric is not None
     numbers = [switch.tier for switch in found.fabric.switches]
     return [numbers.count(1), numbers.count(2)]

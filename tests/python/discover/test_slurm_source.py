@@ -12,15 +12,15 @@ from palmette.discover.run import discover
 from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
 from palmette.topology.file import load
-from palmette.topology.found import DiscoverError, Found
+from palmette.topology.found import DiscoverError, SourceResult
 
 
-def conf(folder: Path, text: str, name: str = "topology.conf") -> Found:
+def conf(folder: Path, text: str, name: str = "topology.conf") -> SourceResult:
     (folder / name).write_text(text)
     return discover_slurm(str(folder / name))
 
 
-def levels(found: Found) -> list[str]:
+def levels(found: SourceResult) -> list[str]:
     assert found.machine is not None
     return [level.name for level in found.machine.levels]
 

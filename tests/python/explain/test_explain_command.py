@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.explain.decision import Asked, decide
+from palmette.explain.decision import CollectiveCall, decide
 from palmette.mpi.abi import LIBRARIES
 from palmette.tune.candidates import sizes_unknown
-from palmette.tune.results import Cell, CellResult, Measured
+from palmette.tune.results import CandidateTimes, Cell, CellResult
 from palmette.tune.store import TuneJob, open_tunings
 
 Palmette = Callable[..., Any]
@@ -105,7 +105,7 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
     functions = sorted({row.function for row in table.rows})
     for _ in range(1500):
         function, size = draw.choice(functions), draw.choice((1, 4, 8, 300, 5000, 70000, 1 << 21))
-        asked = Asked(
+        asked = CollectiveCall(
             function, 0 if function == "barrier" else -1 if sizes_unknown(function) else size, 0, draw.choice(jobs),
             draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7,
             draw.random() < 0.3,
@@ -236,9 +236,11 @@ def test_nonblocking_and_unknown_sizes_can_be_asked(palmette: Palmette) -> None:
 def test_measured_figures_come_from_the_store_of_tune(palmette: Palmette) -> None:
     result = CellResult(
         Cell("allreduce", 65536),
-        [Measured("table", False, True, None, 0, [2e-3], [0.0]), Measured("direct", True, True, None, 0, [1e-3],
-        [0.0])],
-    )  # fmt: skip
+        [
+            CandidateTimes("table", False, True, None, 0, [2e-3], [0.0]),
+            CandidateTimes("direct", True, True, None, 0, [1e-3], [0.0]),
+        ],
+    )
     with open_tunings(Path("tuning.sqlite"), create=True) as store:
         store.begin("2026-11-21T10:00:00Z", {}, "lab", None, {})
         store.add(TuneJob("mpich", "MPICH 5", "random:1", "search", ["h"] * 16, 1.0, None, [result]))

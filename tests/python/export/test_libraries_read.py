@@ -228,7 +228,7 @@ RULES_FOR_ALL = [
 
 
 POLITE = {"mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}}
-"""Other tests run beside it: an MPI that polls without giving way takes a minute."""
+"""Settings with which an MPI gives way while it polls: beside other tests it takes a minute otherwise."""
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,11 @@ WRITES = (
 
 UNDAMAGED = -1
 """The seed of the corpus as it is."""
-DEEP = 10**9
+DEEP_SEED = 10**9
 """Seeds from here on draw deep structures alone."""
 
 
-class Launched(BaseException):
+class LaunchAttempt(BaseException):
     """A command is about to start another program: all of its input has been accepted."""
 
 
@@ -130,7 +130,7 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
         return Case(shlex.split(corpus.LINES[number].replace("@MPIEXEC@", _mpiexec())))
     draw = random.Random(f"{seed}:{number}")
     lines = corpus.LINES
-    if seed >= DEEP and draw.random() < 0.7:
+    if seed >= DEEP_SEED and draw.random() < 0.7:
         lines = [line for line in lines if deep.KINDS & set(line.split())]
     words = shlex.split(draw.choice(lines).replace("@MPIEXEC@", _mpiexec()))
     case = Case(words)
@@ -145,11 +145,11 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
                 )
             else:
                 name, held = words[index], case.files.get(words[index], files[words[index]])
-                is_deep = draw.random() < 0.1 or seed >= DEEP
+                is_deep = draw.random() < 0.1 or seed >= DEEP_SEED
                 case.files[name] = deep.data(draw, name, held) if is_deep else mutate.data(draw, held)
         elif action < 0.75 and len(words) > 1:
             index = draw.randrange(1, len(words))
-            is_deep = draw.random() < 0.05 or seed >= DEEP
+            is_deep = draw.random() < 0.05 or seed >= DEEP_SEED
             words[index] = deep.forms(draw) if is_deep else mutate.text(draw, words[index])
         elif action < 0.9:
             options = options_of(words)
@@ -170,7 +170,7 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
 
 
 def _launched(*_words: Any, **_options: Any) -> NoReturn:
-    raise Launched
+    raise LaunchAttempt
 
 
 def _guard() -> None:
@@ -229,7 +229,7 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
         with redirect_stdout(out), redirect_stderr(err):
             name, words = program_of(case.words)
             outcome.status = MAINS[name](words)
-    except Launched:
+    except LaunchAttempt:
         pass
     except BaseException as error:
         outcome.wrong = f"raised {type(error).__name__}: {error}"

@@ -33,16 +33,20 @@ class Rule:
 
 
 # Seconds instead of minutes. What the line itself says comes later on it, and counts.
-FEW = "--seconds 20ms --min-iterations 3"
+SHORT_BENCH = "--seconds 20ms --min-iterations 3"
 FAKES = ROOT / "build" / "release" / "tests" / "fakes"
 LIBRARIES = (("/opt/palmette/[^ ]*/lib/", f"{ROOT}/python/palmette/lib/"), ("/opt/palmette/", ""))
 HERE = (r"--topology topology.json(.* -- )", r"--topology here.json\1")
 BENCH = (
     HERE,
-    (r"(palmette(?:-lab)? bench)( collectives)?\b", rf"\1 {FEW} --sizes 1K"),
+    (r"(palmette(?:-lab)? bench)( collectives)?\b", rf"\1 {SHORT_BENCH} --sizes 1K"),
     (r"--budget [0-9a-z]+", "--budget 100s"),
 )
-PATTERN = (HERE, (r"(palmette(?:-lab)? bench (?:pattern|compose))", rf"\1 {FEW}"), ("--budget 1min", "--budget 30s"))
+PATTERN = (
+    HERE,
+    (r"(palmette(?:-lab)? bench (?:pattern|compose))", rf"\1 {SHORT_BENCH}"),
+    ("--budget 1min", "--budget 30s"),
+)
 APP = ((r"(palmette(?:-lab)? bench app)", r"\1 --rounds 1"),)
 TUNE = ((r"(palmette(?:-lab)? tune)", r"\1 --sizes 1K --budget 30s"), (r"--budget (10min|75s)", "--budget 30s"))
 CALIBRATE = (
@@ -183,7 +187,7 @@ BEFORE = {
     "docs/guide/tune.md": [SMALL, THIS_HOST],
     "docs/guide/predict.md": [
         SMALL,
-        f"palmette-lab bench {FEW} allgather --sizes 16K,64K --lab small",
+        f"palmette-lab bench {SHORT_BENCH} allgather --sizes 16K,64K --lab small",
         "cp $PALMETTE_LAB_STATE/small/topology.json lab.json",
     ],
     "docs/guide/map.md": ["env -u LD_LIBRARY_PATH mpicc.openmpi app.c -o app4 -lm"],
@@ -197,7 +201,7 @@ BEFORE = {
     "README.md": [THIS_HOST],
     **{f"docs/tutorial/{part}.md": TUTORIAL for part in ("wiring", "slow", "own")},
     **{f"docs/tutorial/{part}.md": [*TUTORIAL, TUTORIAL_APP] for part in ("helps", "site")},
-    "docs/reference/measurements.md": [f"palmette bench {FEW} allgather --sizes 1K -n 2"],
+    "docs/reference/measurements.md": [f"palmette bench {SHORT_BENCH} allgather --sizes 1K -n 2"],
 }
 """What a page says that its reader has: labs and measurements."""
 

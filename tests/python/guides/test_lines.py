@@ -26,7 +26,7 @@ from .kinds import BEFORE, LONG, QUICK, RULES, SLURM, TESTED, rule_of, smaller
 from .lines import ROOT, Line, all_lines, commands, first_word, is_command, pages, paragraphs
 
 FOLLOW = "docs/guide/README.md"
-"""Its lines prepare the folder in which those of the other guides can be pasted."""
+"""Guide whose lines prepare the folder in which those of the other guides can be pasted."""
 NO_PROGRAMS = {"comm", "time", "size", "link"}
 """Words of output and Python code that are programs' names, too."""
 START = "docs/start.md"

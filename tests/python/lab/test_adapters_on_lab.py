@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
 MESSAGES, BYTES = 25, 1_000_000
 
 
-class Measured:
+class RingJob:
     """A job of one rank a host, whose every rank sends to the next one."""
 
     def __init__(self, lab: Lab, folder: Path, *, beside_another: bool) -> None:
@@ -73,7 +73,7 @@ class Measured:
 
 def test_they_are_what_interfaces_count(make_lab: Callable[[str, str], Lab], tmp_path: Path) -> None:
     lab = make_lab(SPEC, "counters")
-    found = Measured(lab, tmp_path, beside_another=False)
+    found = RingJob(lab, tmp_path, beside_another=False)
     assert set(found.adapters) == set(lab.hosts)
     for host, one in found.adapters.items():
         assert one.sent_bytes == pytest.approx(found.counted[host][0], rel=0.01), host
@@ -87,7 +87,7 @@ def test_they_are_what_interfaces_count(make_lab: Callable[[str, str], Lab], tmp
 
 
 def test_another_jobs_traffic_is_told(make_lab: Callable[[str, str], Lab], tmp_path: Path) -> None:
-    found = Measured(make_lab(SPEC, "others"), tmp_path, beside_another=True)
+    found = RingJob(make_lab(SPEC, "others"), tmp_path, beside_another=True)
     for told in found.hosts:
         assert told.others_sent_bytes > 0.3 * MESSAGES * BYTES
     (note,) = found.notes

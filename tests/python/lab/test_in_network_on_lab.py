@@ -24,7 +24,7 @@ COUNT, CALLS = 1 << 15, 9
 A_GENERATION = COUNT * (8 * 6 + 4 * 3)
 """Bytes of the vectors of one generation: each third call is of integers of 4 bytes, the others of doubles."""
 PAYLOAD = 1448 / 1514
-"""Of full frames; the acknowledgements of what is received come on top, 2 % of it."""
+"""Payload of full frames, as a share; the acknowledgements of what is received come on top, 2 % of it."""
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.root, pytest.mark.mpi]
 
 SPEC = "2leaf@200Mbit/s:2node@100Mbit/s:2core"
 SHIFTS_NS = (0, 5_000_000_000, -300_000_000, 70_000)
-"""Of the four hosts' clocks against the first one's."""
+"""Offsets of the four hosts' clocks from the first one's."""
 PROGRAM = """\
 #include <mpi.h>
 #include <stdlib.h>

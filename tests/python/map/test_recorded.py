@@ -12,12 +12,12 @@ import pytest
 
 from palmette.cli.main import main
 from palmette.map.errors import MapError
-from palmette.map.traffic_file import Recorded, read_traffic
+from palmette.map.traffic_file import RecordedTraffic, read_traffic
 from palmette.record.reading import Job, RecordError
 from palmette.record.sent import traffic_of
 
 MACHINE = "2node@100Mbit/s:2core"
-"""Its hosts are called h0 and h1."""
+"""A lab whose hosts are called h0 and h1."""
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 Rows = list[tuple[int, int, int]]
 """from, to, bytes."""
@@ -54,7 +54,7 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str
     return made
 
 
-def triples(recorded: Recorded) -> list[tuple[int, int, float]]:
+def triples(recorded: RecordedTraffic) -> list[tuple[int, int, float]]:
     pattern = recorded.pattern
     rows = zip(pattern.source.tolist(), pattern.target.tolist(), pattern.bytes.tolist(), strict=True)
     return sorted(rows)

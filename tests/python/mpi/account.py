@@ -16,9 +16,9 @@ NONE, UNSAID = -1, -99
 HALF_GOT = -2
 """A message that was too long for its receive: whether it counts as received isn't fixed."""
 FIRST_THREAD_TAG = 30_000
-"""Of the MPI_Iprobe that each thread but the main one begins with."""
+"""Tag of the MPI_Iprobe that each thread but the main one begins with."""
 CLOCK_NS = 2_000_000
-"""By how much times may differ that are read of different clocks."""
+"""Nanoseconds by which times read of different clocks may differ."""
 
 
 class Call(NamedTuple):
@@ -103,17 +103,17 @@ Pair = tuple["End | None", "End | None"]
 
 
 @dataclass
-class Compared:
+class AccountComparison:
     """What was compared, and what differs: lines to read."""
 
     accounts: list[Account]
     job: Job
     differences: list[str] = field(default_factory=list)
     rows: list[list[tuple[Thread, int] | None]] = field(default_factory=list)
-    """By rank and row of Process.calls(): the call that it is or by which its request began."""
+    """The call of each row of Process.calls(), by rank: for a request, the call by which it began."""
     recorded: list[list[_core.RecordedCall]] = field(default_factory=list)
     _ids: dict[int, int] = field(default_factory=dict)
-    """By label."""
+    """Recorded id of each communicator, by label."""
     _labels: dict[int, int] = field(default_factory=dict)
 
     def differs(self, text: str) -> None:

@@ -25,7 +25,7 @@ from palmette_lab.lab.helpers import helper
 HEADER_BYTES = 64
 VERSION_AT, TYPE_AT, LENGTH_AT = 4, 5, 52
 HELLO, CREATE, READY, DATA, RESULT = 1, 2, 4, 5, 6
-"""Of docs/decisions/0023."""
+"""Types of frames (docs/decisions/0023)."""
 ALL_KINDS = (HELLO, CREATE, READY, DATA, RESULT)
 DEADLINE_S = 20.0
 
@@ -142,7 +142,7 @@ class Proxy:
         self._at = at
         self._ranks, self._change = ranks, change
         self.frames: list[int] = []
-        """By generation: those of `kinds` that came."""
+        """Frames of `kinds` that came, by generation."""
         self._accepted = 0
         self._stalled: set[int] = set()
         self._closed: set[int] = set()

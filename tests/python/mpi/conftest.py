@@ -24,7 +24,7 @@ from .specs import COLLECTIVE_OF
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
-"""Another build may be tested: the sanitizers' (docs/method/testing.md)."""
+"""Folder of the build under test, which may be the sanitizers' (docs/method/testing.md)."""
 PROGRAMS = BUILD / "tests" / "mpi"
 PRELOADS = BUILD / "lib" if "PALMETTE_TEST_BUILD" in os.environ else LIBRARIES
 FIRST_PRELOAD = os.environ.get("PALMETTE_TEST_FIRST_PRELOAD", "")
@@ -56,7 +56,7 @@ POLITE: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProgramResult:
     """How a program ended, what it said, and palmette's report of it (None: it wrote none)."""
 
     status: int
@@ -161,7 +161,7 @@ class Mpi:
         settings: Mapping[str, str] | None = None,
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
-    ) -> Ran:
+    ) -> ProgramResult:
         """Run a test program (by name) or another one (by path) under palmette with these settings."""
         path = self.program(program) if isinstance(program, str) else program
         words = [*self.launch(ranks), str(path), *map(str, arguments)]
@@ -183,7 +183,7 @@ class Mpi:
 
 def _run(
     words: Sequence[str], environment: Mapping[str, str], report: Path, timeout_s: float, folder: Path | None = None
-) -> Ran:
+) -> ProgramResult:
     try:
         done = subprocess.run(
             words,
@@ -199,7 +199,7 @@ def _run(
     except subprocess.TimeoutExpired as late:
         pytest.fail(f"no end after {timeout_s:g} s: {' '.join(words)}\n{late.stdout!r}\n{late.stderr!r}")
     text = report.read_text(encoding="utf-8") if report.is_file() else None
-    return Ran(done.returncode, done.stdout, done.stderr, json.loads(text) if text is not None else None)
+    return ProgramResult(done.returncode, done.stdout, done.stderr, json.loads(text) if text is not None else None)
 
 
 VARIANTS: dict[str, tuple[str, Abi]] = {
@@ -226,7 +226,7 @@ LOGIC = (
 """Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 
-BUT_ON = {
+MPIS_OF_TEST = {
     "test_compose.py::test_every_composition_is_right_on_1_to_24_ranks": ("openmpi",),
     "test_surroundings.py::test_three_thousand_communicators_made_and_freed_leave_ids_for_more": ("openmpi", "impi"),
     "test_surroundings.py::test_communicators_that_stay_leave_room_for_the_users": ("openmpi", "impi"),
@@ -235,7 +235,7 @@ BUT_ON = {
 """Tests that take long, and the MPIs where they do in `make test`."""
 
 
-UNEVEN = ("compose", "large_counts", "nonblocking", "record", "sparse", "surroundings")
+UNEVEN_MODULES = ("compose", "large_counts", "nonblocking", "record", "sparse", "surroundings")
 """Modules about what an MPI may lack: a test skips on it, and has to run elsewhere."""
 
 
@@ -250,7 +250,7 @@ def _wanted(module: str, turn: int, *, alone: bool) -> tuple[str, ...]:
     pair = BY_TURNS[turn % 2]
     if module in LOGIC:
         return (BY_TURNS[0][turn % 2],)
-    if module in UNEVEN:
+    if module in UNEVEN_MODULES:
         return (*BY_TURNS[0], *BY_TURNS[1]) if alone else pair
     return pair if alone else (pair[turn // 2 % 2],)
 
@@ -273,7 +273,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         module = test.partition(".")[0].removeprefix("test_")
         # Whatever else is asked for, a test begins with the same MPI.
         for turn, (case, by_mpi) in enumerate(of_the_test.items(), zlib.crc32(test.encode())):
-            wanted = BUT_ON.get(test) or [mpi for mpi in _wanted(module, turn, alone=not case) if mpi in by_mpi]
+            wanted = MPIS_OF_TEST.get(test) or [mpi for mpi in _wanted(module, turn, alone=not case) if mpi in by_mpi]
             for mpi in by_mpi.keys() - (wanted or [list(by_mpi)[turn % len(by_mpi)]]):
                 by_mpi[mpi].add_marker("long")
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.mpi
 RANKS = 4
 Figures = dict[tuple[int, str], tuple[int, int]]
 """(rank, function) -> calls, bytes."""
-UNSTEADY = ("MPI_Improbe", "MPI_Wait")
+UNSTEADY_FUNCTIONS = ("MPI_Improbe", "MPI_Wait")
 """Called until a message is there, and for what a failing Waitall has left."""
 NEIGHBOURS = "eighbor"
 
@@ -69,14 +69,14 @@ def of_sums(job: Job, requests: bool) -> Figures:
 
 
 def steady(found: Figures) -> Figures:
-    return {key: value for key, value in found.items() if key[1] not in UNSTEADY}
+    return {key: value for key, value in found.items() if key[1] not in UNSTEADY_FUNCTIONS}
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-class Recorded:
+class AccountRecording:
     """A trace and a profile of the program, and what it says itself."""
 
     def __init__(self, mpi: Mpi) -> None:
@@ -97,7 +97,7 @@ class Recorded:
         assert ran.status == 0, ran.text
 
 
-def check_the_program(recorded: Recorded) -> None:
+def check_the_program(recorded: AccountRecording) -> None:
     job = read_job(recorded.trace)
     found = of_sums(job, False) | {(rank, f"{name}/request"): both for (rank, name), both in of_sums(job, True).items()}
     assert {key: found.get(key) for key in recorded.expected} == recorded.expected
@@ -108,7 +108,7 @@ def check_the_program(recorded: Recorded) -> None:
         assert process.recorded.unfollowed == 0
 
 
-def check_sums(recorded: Recorded, palmette: Callable[..., Any]) -> None:
+def check_sums(recorded: AccountRecording, palmette: Callable[..., Any]) -> None:
     """All calls are in the sums, and both are what `top` and `report` show."""
     job, profile = read_job(recorded.trace), read_job(recorded.profile)
     calls = of_calls(job, False)
@@ -136,7 +136,7 @@ def check_sums(recorded: Recorded, palmette: Callable[..., Any]) -> None:
             assert sum(float(row["seconds"]) for row in shown) == pytest.approx(seconds, rel=1e-4, abs=1e-6)
 
 
-def check_converted(recorded: Recorded, palmette: Callable[..., Any], folder: Path) -> None:
+def check_converted(recorded: AccountRecording, palmette: Callable[..., Any], folder: Path) -> None:
     """Calls, bytes and messages of csv, SQLite and OTF2."""
     job = read_job(recorded.trace)
     for name, output in (("csv", "t.csv"), ("sqlite", "t.db"), ("otf2", "t")):
@@ -185,7 +185,7 @@ def messages_of(database: Path) -> Counter[tuple[int, int, int]]:
     return Counter({(source, target, size): number for source, target, size, number, _ in rows})
 
 
-def check_the_page(recorded: Recorded) -> None:
+def check_the_page(recorded: AccountRecording) -> None:
     """Matrix and messages of the page are those of the calls."""
     job = read_job(recorded.trace)
     findings = findings_of(job, None, Detail())
@@ -221,7 +221,7 @@ def check_the_page(recorded: Recorded) -> None:
     }
 
 
-def check_the_matrix(recorded: Recorded) -> None:
+def check_the_matrix(recorded: AccountRecording) -> None:
     """What each rank sent to all is what its calls, and its requests that were started, sent."""
     job = read_job(recorded.trace)
     calls, requests = of_calls(job, False), of_calls(job, True)
@@ -241,7 +241,7 @@ def check_the_matrix(recorded: Recorded) -> None:
 def test_each_figure_is_the_programs_and_the_same_everywhere(
     mpi: Mpi, palmette: Callable[..., Any], tmp_path: Path
 ) -> None:
-    recorded = Recorded(mpi)
+    recorded = AccountRecording(mpi)
     check_the_program(recorded)
     check_sums(recorded, palmette)
     check_converted(recorded, palmette, tmp_path)

@@ -16,7 +16,7 @@ from palmette_lab.lab import LabError
 from palmette_lab.lab.helpers import helper
 
 from .aggregation import ALL_KINDS, CREATE, HELLO, TYPE_AT, VERSION_AT, Daemon, Proxy, running, topology
-from .conftest import SOAK, Mpi, Ran, forced
+from .conftest import SOAK, Mpi, ProgramResult, forced
 
 pytestmark = pytest.mark.mpi
 RANKS = 8
@@ -34,9 +34,9 @@ SHORT_OPERATION = 2 * MEMBERS
 SHORT_WITH_SETUP = 3 * MEMBERS + SHORT_OPERATION
 EXPIRY_S = 1 << 40
 HUNG_S = 60.0
-"""Of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
+"""Time limit of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
 
-Called = Callable[[str], Mpi]
+MpiByName = Callable[[str], Mpi]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def settings(
     return {"PALMETTE_TOPOLOGY": str(where), "PALMETTE_AGGREGATOR_TOKEN": str(made), **BLOCKS}
 
 
-def by_hosts(ran: Ran) -> dict[str, int]:
+def by_hosts(ran: ProgramResult) -> dict[str, int]:
     """Return why aggregators didn't serve calls -> how many."""
     assert ran.report is not None, ran.text
     calls: dict[str, int] = {}
@@ -79,7 +79,7 @@ def by_hosts(ran: Ran) -> dict[str, int]:
     return calls
 
 
-def details(ran: Ran) -> str:
+def details(ran: ProgramResult) -> str:
     """Return why calls were left to the MPI."""
     assert ran.report is not None, ran.text
     return "\n".join(row.get("detail", row["reason"]) for row in ran.report["fallbacks"])
@@ -124,7 +124,7 @@ def test_without_a_token_a_forced_plan_is_left_to_the_mpi_with_its_reason(mpi: M
     assert details(ran) == "no aggregator serves the job"
 
 
-def test_reproducible_results_keep_away(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_reproducible_results_keep_away(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon.address, daemon.key) | FORCED | {"PALMETTE_REPRODUCIBLE": "1"}
     ran = mpi_called("mpich").run(RANKS, "aggregated", settings=chosen)
     ran.assert_right()
@@ -132,7 +132,7 @@ def test_reproducible_results_keep_away(mpi_called: Called, daemon: Daemon, fold
     assert daemon.told()["counters"]["connections"] == 0
 
 
-def test_nonblocking_calls_are_left_to_others(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_nonblocking_calls_are_left_to_others(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon.address, daemon.key) | FORCED
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--nonblocking", 1, settings=chosen)
     ran.assert_right()
@@ -142,7 +142,7 @@ def test_nonblocking_calls_are_left_to_others(mpi_called: Called, daemon: Daemon
 
 @pytest.mark.parametrize("count", [8192, 65536])
 def test_with_four_groups_long_vectors_go_through_them_unforced(
-    mpi_called: Called, daemon: Daemon, folder: Path, count: int
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, count: int
 ) -> None:
     form = "aggregator@10GB/s:4node@1GB/s~2us:2core"
     ran = mpi_called("mpich").run(
@@ -156,7 +156,7 @@ def test_with_four_groups_long_vectors_go_through_them_unforced(
     assert by_hosts(ran) == {}
 
 
-def test_with_two_groups_they_are_never_chosen(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_with_two_groups_they_are_never_chosen(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon.address, daemon.key, form="aggregator@10GB/s:2node@1GB/s:4core")
     chosen["PALMETTE_FAKE_HOSTS"] = "0,0,0,0,1,1,1,1"
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--count", 65536, settings=chosen)
@@ -165,10 +165,10 @@ def test_with_two_groups_they_are_never_chosen(mpi_called: Called, daemon: Daemo
     assert daemon.told()["counters"]["connections"] == 0
 
 
-def test_two_jobs_share_a_daemon(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_two_jobs_share_a_daemon(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon.address, daemon.key) | FORCED
 
-    def job(seed: int) -> Ran:
+    def job(seed: int) -> ProgramResult:
         one = replace(mpi_called("mpich"), directory=folder / str(seed), counter=[0])
         one.directory.mkdir()
         return one.run(RANKS, "aggregated", "--generations", 4, "--calls", 6, "--seed", seed, settings=chosen)
@@ -181,7 +181,7 @@ def test_two_jobs_share_a_daemon(mpi_called: Called, daemon: Daemon, folder: Pat
 
 
 @pytest.mark.parametrize("fault", ["close", "kill"])
-def test_a_daemon_that_dies_at_any_frame(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+def test_a_daemon_that_dies_at_any_frame(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str) -> None:
     """Frames of the groups' set-up as well as those of the operation."""
     with Proxy(daemon, fault, kinds=ALL_KINDS) as proxy:
         ran = mpi_called("mpich").run(
@@ -197,7 +197,7 @@ def test_a_daemon_that_dies_at_any_frame(mpi_called: Called, daemon: Daemon, fol
 @pytest.mark.parametrize("ring", [0, 1], ids=["", "ranks wait for each other elsewhere"])
 @pytest.mark.parametrize("fault", ["close", "kill"])
 def test_a_daemon_that_dies_at_any_frame_of_a_short_sum(
-    mpi_called: Called, daemon: Daemon, folder: Path, fault: str, ring: int
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str, ring: int
 ) -> None:
     """Whoever has the result gives it to those that lack it; where nobody has it hosts combine."""
     with Proxy(daemon, fault, kinds=ALL_KINDS, ranks=MEMBERS) as proxy:
@@ -214,8 +214,8 @@ def test_a_daemon_that_dies_at_any_frame_of_a_short_sum(
     assert_idle(daemon)
 
 
-def test_a_later_short_sum_fails(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
-    """Those that follow on the communicator are the hosts', until a second look at the 256th makes new groups."""
+def test_a_later_short_sum_fails(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
+    """Later sums on the communicator are the hosts', until a second look at the 256th makes new groups."""
     at = range(0, 3 * SHORT_OPERATION, 5)
     with Proxy(daemon, "kill", at, ranks=MEMBERS) as proxy:
         ran = mpi_called("mpich").run(
@@ -230,7 +230,7 @@ def test_a_later_short_sum_fails(mpi_called: Called, daemon: Daemon, folder: Pat
 
 
 @pytest.mark.parametrize("fault", ["corrupt", "truncate", "stall", "stop"])
-def test_a_fault_in_a_short_sum(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+def test_a_fault_in_a_short_sum(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str) -> None:
     at = range(SHORT_OPERATION) if fault in {"corrupt", "truncate"} else [3]
     with Proxy(daemon, fault, at, ranks=MEMBERS) as proxy:
         ran = mpi_called("mpich").run(
@@ -246,7 +246,7 @@ def test_a_fault_in_a_short_sum(mpi_called: Called, daemon: Daemon, folder: Path
     ("fault", "reasons"), [("corrupt", {"damaged"}), ("truncate", {"closed", "member_lost"})], ids=lambda value: value
 )
 def test_a_frame_that_is_damaged_or_cut(
-    mpi_called: Called, daemon: Daemon, folder: Path, fault: str, reasons: set[str]
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str, reasons: set[str]
 ) -> None:
     with Proxy(daemon, fault) as proxy:
         ran = mpi_called("mpich").run(
@@ -260,7 +260,7 @@ def test_a_frame_that_is_damaged_or_cut(
     assert_idle(daemon)
 
 
-def test_a_later_operation_or_segment_fails(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_a_later_operation_or_segment_fails(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     """Two calls of two segments and one of one; those that follow in the communicator go by hosts, too."""
     frames = 5 * OPERATION
     at = range(0, frames, 7)
@@ -284,7 +284,7 @@ def test_a_later_operation_or_segment_fails(mpi_called: Called, daemon: Daemon, 
     ],
 )
 def test_a_daemon_that_falls_silent(
-    mpi_called: Called, daemon: Daemon, folder: Path, fault: str, at: list[int]
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str, at: list[int]
 ) -> None:
     with Proxy(daemon, fault, at) as proxy:
         ran = mpi_called("mpich").run(
@@ -297,7 +297,7 @@ def test_a_daemon_that_falls_silent(
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["corrupt", "truncate", "stall"])
-def test_a_fault_while_groups_are_made(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+def test_a_fault_while_groups_are_made(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str) -> None:
     """In greetings, requests to join and answers; ranks wait up to 10 s for one that can't join.
 
     Each in a job of its own: after a long wait aggregators aren't asked again for a minute.
@@ -313,7 +313,7 @@ def test_a_fault_while_groups_are_made(mpi_called: Called, daemon: Daemon, folde
     assert_idle(daemon)
 
 
-def test_a_token_of_another_site_is_refused(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_a_token_of_another_site_is_refused(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     other = folder / "other.key"
     token.write_secret(other, token.new_key())
     ran = mpi_called("mpich").run(RANKS, "aggregated", settings=settings(folder, daemon.address, other) | FORCED)
@@ -323,7 +323,9 @@ def test_a_token_of_another_site_is_refused(mpi_called: Called, daemon: Daemon, 
 
 
 @pytest.mark.parametrize("of", [HELLO, CREATE], ids=["daemon", "ranks"])
-def test_another_version_of_the_protocol_is_refused(mpi_called: Called, daemon: Daemon, folder: Path, of: int) -> None:
+def test_another_version_of_the_protocol_is_refused(
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, of: int
+) -> None:
     def change(frame: bytearray, _to_daemon: bool) -> None:
         if frame[TYPE_AT] == of:
             frame[VERSION_AT] += 1
@@ -340,7 +342,7 @@ def test_another_version_of_the_protocol_is_refused(mpi_called: Called, daemon: 
     [(1, {}, "quota"), (256, {"groups_per_tree": 1}, "no_resource"), (256, {"slots_total": 8}, "no_resource")],
 )
 def test_what_is_beyond_a_limit_is_served_by_hosts(
-    mpi_called: Called, folder: Path, groups: int, limits: dict[str, int], reason: str
+    mpi_called: MpiByName, folder: Path, groups: int, limits: dict[str, int], reason: str
 ) -> None:
     """A communicator has two groups, one for each rank of a host."""
     with running(Daemon(folder, limits)) as daemon:
@@ -354,7 +356,7 @@ def test_what_is_beyond_a_limit_is_served_by_hosts(
 
 @pytest.mark.parametrize("first", [RANKS - 2, RANKS - 1], ids=["host", "rank"])
 def test_counts_that_differ_are_an_error_and_no_hang(
-    mpi_called: Called, daemon: Daemon, folder: Path, first: int
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, first: int
 ) -> None:
     """The repetition by hosts, or the exchange on the host, meets a message of another length, and the MPI aborts."""
     chosen = settings(folder, daemon.address, daemon.key) | forced(allreduce="in_network:share=100")
@@ -365,8 +367,8 @@ def test_counts_that_differ_are_an_error_and_no_hang(
     assert_idle(daemon)
 
 
-def test_random_operations(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
-    """With room for the groups of some communicators only."""
+def test_random_operations(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
+    """The daemon has room for the groups of some communicators only."""
     chosen = settings(folder, daemon.address, daemon.key, groups=6) | FORCED
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--random", 200 * SOAK, settings=chosen)
     ran.assert_right()
@@ -376,7 +378,9 @@ def test_random_operations(mpi_called: Called, daemon: Daemon, folder: Path) -> 
 
 
 @pytest.mark.long
-def test_ten_thousand_random_operations_leave_nothing_behind(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_ten_thousand_random_operations_leave_nothing_behind(
+    mpi_called: MpiByName, daemon: Daemon, folder: Path
+) -> None:
     """The program itself compares how many files its ranks have open."""
     files = daemon.files()
     chosen = settings(folder, daemon.address, daemon.key) | FORCED

@@ -20,7 +20,7 @@ from .conftest import (
     TIMEOUT_S,
     Cluster,
     Mpi,
-    Ran,
+    ProgramResult,
     _installed,
     _run,
     forced,
@@ -35,7 +35,7 @@ EMULATOR = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
 SETTINGS = {"mpich": {}, "openmpi": {"PMIX_MCA_gds": "hash"}}
 
 
-class Emulated(Mpi):
+class EmulatedMpi(Mpi):
     """An MPI for arm64, started by this machine's."""
 
     def program(self, name: str) -> Path:
@@ -49,7 +49,7 @@ class Emulated(Mpi):
         settings: Mapping[str, str] | None = None,
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
-    ) -> Ran:
+    ) -> ProgramResult:
         variables = dict(settings or {})
         recorded = {"PALMETTE_PROFILE", "PALMETTE_TRACE"} & variables.keys()
         libraries = [BUILD / "lib" / f"libpalmette_record_{self.abi}.so"] if recorded else []
@@ -77,7 +77,7 @@ def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
         pytest.skip("qemu-aarch64 is missing: make arm64 installs it where it can")
     if not (BUILD / "lib" / f"libpalmette_{this.abi}.so").is_file():
         pytest.skip(f"{BUILD} isn't built: make arm64")
-    return Emulated(this.installation, this.abi, tmp_path)
+    return EmulatedMpi(this.installation, this.abi, tmp_path)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from .conftest import Mpi, Ran, pretended
+from .conftest import Mpi, ProgramResult, pretended
 
 pytestmark = pytest.mark.mpi
 
 CHECK = {"PALMETTE_CHECK": "1"}
 
 
-def expected(ran: Ran) -> list[tuple[str, str]]:
+def expected(ran: ProgramResult) -> list[tuple[str, str]]:
     """Return (function, words) of each mistake that the program made."""
     return re.findall(r"^expect: ([^:]+): (.*)$", ran.out, re.MULTILINE)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, Mpi, Ran, forced
+from .conftest import ROOT, Mpi, ProgramResult, forced
 
 pytestmark = pytest.mark.mpi
 
@@ -33,7 +33,7 @@ def named(form: str, function: str) -> str:
     return NAMES[form].format(function.lower() if form == "nonblocking" else function)
 
 
-def told(ran: Ran) -> str:
+def told(ran: ProgramResult) -> str:
     """Return what palmette has said, in one line; the job must have ended by it."""
     assert ran.status != 0, ran.text
     # Open MPI puts a zero between what two processes say.

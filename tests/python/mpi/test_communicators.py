@@ -19,7 +19,7 @@ pytestmark = pytest.mark.mpi
 
 PROGRAM = Path(__file__).with_name("programs") / "communicators.py"
 LEVELS = ("leaf", "switch", "node", "host", "socket", "core")
-"""Of the cluster, and other names of two."""
+"""Levels of the cluster, and other names of two."""
 ORDERS = {
     "greedy": "ring",
     "recursive_doubling": "recursive_doubling",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Mpi, Ran
+from .conftest import Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -48,13 +48,15 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def rows_of(ran: Ran) -> dict[str, dict[str, Any]]:
+def rows_of(ran: ProgramResult) -> dict[str, dict[str, Any]]:
     """Return the report's comparisons of the table's choices, by function."""
     assert ran.report is not None
     return {row["function"]: row for row in ran.report["compared"] if row["algorithm"] == CHOSEN[row["function"]]}
 
 
-def run_until_decided(mpi: Mpi, functions: Sequence[str], *options: str | int, settings: dict[str, str]) -> Ran:
+def run_until_decided(
+    mpi: Mpi, functions: Sequence[str], *options: str | int, settings: dict[str, str]
+) -> ProgramResult:
     """Run the test program with ever more calls until the table's choices for `functions` are decided."""
     for calls in CALLS:
         ran = mpi.run(3, "comparison", "--calls", calls, *options, settings=settings)
@@ -66,7 +68,7 @@ def run_until_decided(mpi: Mpi, functions: Sequence[str], *options: str | int, s
     return ran
 
 
-def calls_of(ran: Ran) -> int:
+def calls_of(ran: ProgramResult) -> int:
     assert ran.report is not None
     return sum(row["calls"] for row in ran.report["fallbacks"] + ran.report["calls"] if row["function"] == "bcast")
 

@@ -18,7 +18,7 @@ import pytest
 
 from palmette.analysis import Trace
 from palmette.record.findings import Finding
-from palmette.record.late import Late
+from palmette.record.late import LateCause
 
 from .conftest import Mpi
 
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.mpi
 
 PROGRAMS = Path(__file__).parent / "programs"
 RATE_HZ = 500
-"""Of processor time: the late rank of each run has some 200 samples where timers tick 250 times a second."""
+"""Samples a second of processor time: the late rank of each run has some 200 where timers tick 250 times a second."""
 LATE_MS = 40
-"""In each of 20 steps."""
+"""Delay in each of 20 steps."""
 
 
 def marked(source: Path, mark: str) -> list[int]:
@@ -80,10 +80,10 @@ def kernel_accounts() -> bool:
         return False
 
 
-def late_of(trace: Trace) -> tuple[Finding, Late]:
+def late_of(trace: Trace) -> tuple[Finding, LateCause]:
     """Return the first finding of a late rank, and what samples say of it."""
     found = next(one for one in trace.findings if one.kind in ("late_rank", "taking_turns"))
-    assert isinstance(found.late, Late), found.sentence
+    assert isinstance(found.late, LateCause), found.sentence
     return found, found.late
 
 
@@ -122,7 +122,7 @@ def test_two_culprits_of_two_phases_are_both_named(
     mpi, source = mpi_called("mpich"), PROGRAMS / "culprits.c"
     trace = traced(mpi, program(mpi), "phases", LATE_MS)
     lines = {
-        one.site.line for found in trace.findings if isinstance(found.late, Late) for one in found.late.blamed
+        one.site.line for found in trace.findings if isinstance(found.late, LateCause) for one in found.late.blamed
     }  # fmt: skip
     assert lines == {marked(source, "line")[0], marked(source, "recursion")[0]}
 

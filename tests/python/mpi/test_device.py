@@ -23,7 +23,7 @@ THREE_MPIS = ("mpich", "openmpi", "impi")
 
 
 @dataclass(frozen=True)
-class OnDevice(Mpi):
+class DeviceMpi(Mpi):
     """An MPI whose programs have the test driver."""
 
     log: Path = Path()
@@ -51,14 +51,14 @@ class OnDevice(Mpi):
 
 
 @pytest.fixture
-def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[..., OnDevice]:
+def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[..., DeviceMpi]:
     """Return an MPI with the driver, by the name of a variant."""
 
-    def make(variant: str, fake: str = "seed=1") -> OnDevice:
+    def make(variant: str, fake: str = "seed=1") -> DeviceMpi:
         mpi = mpi_called(variant)
         log = tmp_path / "driver"
         log.mkdir(exist_ok=True)
-        return OnDevice(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
+        return DeviceMpi(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
 
     return make
 
@@ -73,7 +73,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_blocking(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, way: str) -> None:
+def test_blocking(on_device: Callable[..., DeviceMpi], cluster: Cluster, variant: str, way: str) -> None:
     mpi = on_device(variant, "seed=2,lazy" if way == "served" else "seed=3")
     settings = {**WAYS[way], **(cluster.settings(5) if way == "served" else pretended(5, ""))}
     ran = mpi.run(5, "random_arguments", "--driver", DRIVER, "--seed", 11, "--cases", 60 * SOAK, settings=settings)
@@ -82,7 +82,7 @@ def test_blocking(on_device: Callable[..., OnDevice], cluster: Cluster, variant:
 
 
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_ranks_may_differ(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str) -> None:
+def test_ranks_may_differ(on_device: Callable[..., DeviceMpi], cluster: Cluster, variant: str) -> None:
     """Each buffer is of a kind of its own: of the host, pinned, managed, pooled, mapped, or a device's."""
     mpi = on_device(variant)
     ran = mpi.run(
@@ -97,7 +97,7 @@ def test_ranks_may_differ(on_device: Callable[..., OnDevice], cluster: Cluster, 
 @pytest.mark.parametrize("program", ["nonblocking", "persistent"])
 @pytest.mark.parametrize("variant", THREE_MPIS)
 def test_in_the_background(
-    on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, program: str, memory: str
+    on_device: Callable[..., DeviceMpi], cluster: Cluster, variant: str, program: str, memory: str
 ) -> None:
     """Served by palmette, or for a part by the MPI: by requests of its own behind the program's."""
     mpi = on_device(variant)
@@ -112,7 +112,7 @@ def test_in_the_background(
 
 @pytest.mark.parametrize("how", ["combined", "direct", "mpi"])
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_neighbourhoods(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, how: str) -> None:
+def test_neighbourhoods(on_device: Callable[..., DeviceMpi], cluster: Cluster, variant: str, how: str) -> None:
     mpi = on_device(variant)
     functions = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
     settings = forced(**{f"neighbor_{function.lower()}": how for function in functions})
@@ -127,7 +127,7 @@ def test_neighbourhoods(on_device: Callable[..., OnDevice], cluster: Cluster, va
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_special_arguments(on_device: Callable[..., OnDevice], cluster: Cluster, variant: str, way: str) -> None:
+def test_special_arguments(on_device: Callable[..., DeviceMpi], cluster: Cluster, variant: str, way: str) -> None:
     mpi = on_device(variant, "seed=7,lazy")
     settings = {**WAYS[way], **(cluster.settings(4) if way == "served" else pretended(4, ""))}
     free = int(variant != "openmpi")
@@ -136,7 +136,7 @@ def test_special_arguments(on_device: Callable[..., OnDevice], cluster: Cluster,
     mpi.assert_clean(4)
 
 
-def test_hip(on_device: Callable[..., OnDevice], cluster: Cluster) -> None:
+def test_hip(on_device: Callable[..., DeviceMpi], cluster: Cluster) -> None:
     """Seen on the test driver only."""
     mpi = on_device("mpich", "seed=4,lazy")
     for program, more in (("random_arguments", ("--cases", 60)), ("nonblocking", ("--cases", 10))):
@@ -150,7 +150,7 @@ def test_hip(on_device: Callable[..., OnDevice], cluster: Cluster) -> None:
         assert not [one for one in log["live"] if "palmette" in one["library"]]
 
 
-def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnDevice]) -> None:
+def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., DeviceMpi]) -> None:
     """Told that no buffer is there, palmette reads them as the host's: the driver's memory can't be."""
     mpi = on_device("mpich")
     ran = mpi.run(2, "random_arguments", "--driver", DRIVER, "--cases", 20, settings={"PALMETTE_DEVICE": "off"})
@@ -161,8 +161,8 @@ def test_the_test_driver_catches_what_is_not_staged(on_device: Callable[..., OnD
 @pytest.mark.parametrize(
     "function", ["cuMemcpyAsync:30", "cuStreamCreate:1", "cuMemcpy2DAsync_v2:3", "cuStreamSynchronize:9"]
 )
-def test_a_copy_that_fails_is_an_error_of_its_rank(on_device: Callable[..., OnDevice], function: str) -> None:
-    """And no other rank waits for it."""
+def test_a_copy_that_fails_is_an_error_of_its_rank(on_device: Callable[..., DeviceMpi], function: str) -> None:
+    """No other rank waits for the failed one."""
     mpi = on_device("mpich", f"fail={function}")
     ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--cases", 40, settings=LEVEL_BY_LEVEL, timeout_s=60)
     assert ran.status != 0
@@ -171,7 +171,7 @@ def test_a_copy_that_fails_is_an_error_of_its_rank(on_device: Callable[..., OnDe
 
 
 @pytest.mark.parametrize("variant", THREE_MPIS)
-def test_the_driver_comes_and_goes(on_device: Callable[..., OnDevice], variant: str) -> None:
+def test_the_driver_comes_and_goes(on_device: Callable[..., DeviceMpi], variant: str) -> None:
     """Loaded after many calls, and closed by the program while others go on."""
     mpi = on_device(variant)
     ran = mpi.run(
@@ -186,7 +186,7 @@ def test_the_driver_comes_and_goes(on_device: Callable[..., OnDevice], variant: 
     "fake",
     ["no_pin", "slow_query_us=20", "old", "pool_says_host=1,vmm_says_host=1", "pool_says_host=0,vmm_says_host=0"],
 )
-def test_drivers_differ(on_device: Callable[..., OnDevice], fake: str) -> None:
+def test_drivers_differ(on_device: Callable[..., DeviceMpi], fake: str) -> None:
     mpi = on_device("mpich", fake)
     memory = "device" if fake in ("old", "no_pin") else "any"
     ran = mpi.run(3, "random_arguments", "--driver", DRIVER, "--memory", memory, "--cases", 40, settings=LEVEL_BY_LEVEL)

@@ -17,7 +17,7 @@ import pytest
 from palmette.run import prepare
 
 from .conftest import FUNCTIONS, PRELOADS, SOAK, Mpi, forced
-from .test_device import DRIVER, OnDevice
+from .test_device import DRIVER, DeviceMpi
 from .test_leftovers import named_segments
 
 pytestmark = pytest.mark.mpi
@@ -30,19 +30,19 @@ OPEN, CLOSE, LAUNCH = "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle", "cuLaunchK
 
 
 @pytest.fixture
-def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[..., OnDevice]:
+def on_device(mpi_called: Callable[[str], Mpi], tmp_path: Path) -> Callable[..., DeviceMpi]:
     """Return an MPI with the driver, by the name of a variant."""
 
-    def make(variant: str, fake: str = "seed=1") -> OnDevice:
+    def make(variant: str, fake: str = "seed=1") -> DeviceMpi:
         mpi = mpi_called(variant)
         log = tmp_path / "driver"
         log.mkdir(exist_ok=True)
-        return OnDevice(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
+        return DeviceMpi(mpi.installation, mpi.abi, mpi.directory, mpi.counter, log, fake)
 
     return make
 
 
-def calls(mpi: OnDevice, function: str) -> int:
+def calls(mpi: DeviceMpi, function: str) -> int:
     """Return how often palmette called a function of the driver's, in all processes."""
     return sum(
         count
@@ -52,7 +52,7 @@ def calls(mpi: OnDevice, function: str) -> int:
     )
 
 
-def run(mpi: OnDevice, ranks: int, *arguments: object, settings: dict[str, str] | None = None) -> None:
+def run(mpi: DeviceMpi, ranks: int, *arguments: object, settings: dict[str, str] | None = None) -> None:
     """Run the argument tests on device memory; all must be right, and nothing left open."""
     ran = mpi.run(
         ranks, "random_arguments", "--driver", DRIVER, "--seed", 7, *arguments, settings=settings or IPC
@@ -63,7 +63,7 @@ def run(mpi: OnDevice, ranks: int, *arguments: object, settings: dict[str, str] 
 
 
 @pytest.mark.parametrize("variant", ["mpich", "openmpi"])
-def test_ranks_open_each_others_memory(on_device: Callable[..., OnDevice], variant: str) -> None:
+def test_ranks_open_each_others_memory(on_device: Callable[..., DeviceMpi], variant: str) -> None:
     mpi = on_device(variant, "seed=2,lazy" if variant == "mpich" else "seed=3")
     run(mpi, 4, "--cases", 120 * SOAK)
     assert calls(mpi, OPEN) == calls(mpi, CLOSE) > 0
@@ -71,21 +71,21 @@ def test_ranks_open_each_others_memory(on_device: Callable[..., OnDevice], varia
 
 
 @pytest.mark.parametrize("variant", ["mpich", "openmpi"])
-def test_kinds_of_memory_differ_between_ranks(on_device: Callable[..., OnDevice], variant: str) -> None:
+def test_kinds_of_memory_differ_between_ranks(on_device: Callable[..., DeviceMpi], variant: str) -> None:
     mpi = on_device(variant)
     run(mpi, 4, "--memory", "any", "--cases", 120 * SOAK)
     assert calls(mpi, OPEN) == calls(mpi, CLOSE)
 
 
 @pytest.mark.parametrize("fake", ["no_ipc", "no_ipc_open", "fail=cuModuleLoadData:*", "fail=cuIpcOpenMemHandle_v2:3"])
-def test_what_the_driver_refuses_is_done_otherwise(on_device: Callable[..., OnDevice], fake: str) -> None:
+def test_what_the_driver_refuses_is_done_otherwise(on_device: Callable[..., DeviceMpi], fake: str) -> None:
     mpi = on_device("mpich", fake)
     run(mpi, 3, "--cases", 60 * SOAK)
     if fake.startswith("no_ipc"):
         assert calls(mpi, CLOSE) == 0
 
 
-def test_without_it_nothing_is_opened(on_device: Callable[..., OnDevice]) -> None:
+def test_without_it_nothing_is_opened(on_device: Callable[..., DeviceMpi]) -> None:
     for path in ("staging", "auto"):
         mpi = on_device("mpich")
         # These blocks are short.
@@ -95,7 +95,7 @@ def test_without_it_nothing_is_opened(on_device: Callable[..., OnDevice]) -> Non
             file.unlink()
 
 
-def test_nothing_is_left_of_a_killed_job(on_device: Callable[..., OnDevice]) -> None:
+def test_nothing_is_left_of_a_killed_job(on_device: Callable[..., DeviceMpi]) -> None:
     """One rank is killed in the middle of it: the launcher ends the others, and no memory has a name."""
     mpi = on_device("mpich")
     before = named_segments()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import BUILD, Mpi, Ran
+from .conftest import BUILD, Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -18,7 +18,7 @@ RANKS = 2
 
 
 @pytest.fixture
-def run(mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+def run(mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProgramResult]:
     """Return a function that calls collectives on buffers in a kind of memory under MPICH."""
     mpi = mpi_called("mpich")
     program = BUILD / "bin" / f"collbench.{mpi.abi}"
@@ -27,7 +27,7 @@ def run(mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch) -> Ca
             pytest.skip(f"{path} isn't built")
     monkeypatch.setenv("LD_LIBRARY_PATH", ":".join(filter(None, [str(FAKES), os.environ.get("LD_LIBRARY_PATH", "")])))
 
-    def call(memory: str, **settings: str) -> Ran:
+    def call(memory: str, **settings: str) -> ProgramResult:
         what = ("--cells", f"allreduce:{BYTES},bcast:{BYTES}", "--memory", memory, "--copies")
         once = ("--min-iterations", 1, "--max-iterations", 2, "--warmup", 0, "--seconds", 0)
         ran = mpi.run(RANKS, Path(program), *what, *once, settings=settings)
@@ -37,7 +37,7 @@ def run(mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch) -> Ca
     return call
 
 
-def test_calls_and_bytes_are_counted_by_function_over_all_ranks(run: Callable[..., Ran]) -> None:
+def test_calls_and_bytes_are_counted_by_function_over_all_ranks(run: Callable[..., ProgramResult]) -> None:
     report = run("cuda").report
     assert report is not None
     device = report["device"]
@@ -57,7 +57,7 @@ def test_calls_and_bytes_are_counted_by_function_over_all_ranks(run: Callable[..
     assert all(row["failures"] == 0 for row in rows.values())
 
 
-def test_the_page_has_a_table_of_80_columns(run: Callable[..., Ran]) -> None:
+def test_the_page_has_a_table_of_80_columns(run: Callable[..., ProgramResult]) -> None:
     page = run("cuda", PALMETTE_REPORT="1", PALMETTE_FAKE_CUDA="no_pin").err
     lines = page[page.index("palmette: 2 ranks") :].splitlines()
     assert [line for line in lines if len(line) > 80] == [], page
@@ -67,25 +67,25 @@ def test_the_page_has_a_table_of_80_columns(run: Callable[..., Ran]) -> None:
     assert "could not be pinned" in page
 
 
-def test_memory_that_can_not_be_pinned_is_counted(run: Callable[..., Ran]) -> None:
+def test_memory_that_can_not_be_pinned_is_counted(run: Callable[..., ProgramResult]) -> None:
     report = run("cuda", PALMETTE_FAKE_CUDA="no_pin").report
     assert report is not None
     assert report["device"]["blocks_not_pinned"] > 0
 
 
-def test_managed_memory_is_not_counted(run: Callable[..., Ran]) -> None:
+def test_managed_memory_is_not_counted(run: Callable[..., ProgramResult]) -> None:
     report = run("managed").report
     assert report is not None
     assert report["device"]["calls"] == []
 
 
-def test_without_a_driver_nothing_is_said(run: Callable[..., Ran]) -> None:
+def test_without_a_driver_nothing_is_said(run: Callable[..., ProgramResult]) -> None:
     ran = run("host")
     assert ran.report is not None
     assert "device" not in ran.report
 
 
-def test_handles_are_counted(run: Callable[..., Ran]) -> None:
+def test_handles_are_counted(run: Callable[..., ProgramResult]) -> None:
     ran = run("cuda", PALMETTE_DEVICE="ipc", PALMETTE_FORCE="allreduce=shared;bcast=shared")
     assert ran.report is not None
     handles = ran.report["device"]["ipc"]

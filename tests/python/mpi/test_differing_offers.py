@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .aggregation import Daemon, running
-from .conftest import BUILD, LEVEL_BY_LEVEL, Mpi, Ran, forced, pretended
+from .conftest import BUILD, LEVEL_BY_LEVEL, Mpi, ProgramResult, forced, pretended
 from .test_aggregated import by_hosts, folder, settings
 
 __all__ = ["folder"]
@@ -29,7 +29,7 @@ SHARED = forced(
 
 
 @dataclass(frozen=True)
-class Refusing(Mpi):
+class RefusingMpi(Mpi):
     """An MPI under which system calls of palmette's fail."""
 
     refusals: str = ""
@@ -45,19 +45,19 @@ class Refusing(Mpi):
 
 
 @pytest.fixture
-def refusing(mpi_called: Callable[[str], Mpi]) -> Callable[[str, str], Refusing]:
+def refusing(mpi_called: Callable[[str], Mpi]) -> Callable[[str, str], RefusingMpi]:
     """Return an MPI by the name of a variant, with a seed and a percentage of refusals."""
 
-    def make(variant: str, refusals: str) -> Refusing:
+    def make(variant: str, refusals: str) -> RefusingMpi:
         if not REFUSALS.is_file():
             pytest.skip("the fakes aren't built: tools/build.sh release 2 palmette_fakes")
         mpi = mpi_called(variant)
-        return Refusing(mpi.installation, mpi.abi, mpi.directory, mpi.counter, refusals)
+        return RefusingMpi(mpi.installation, mpi.abi, mpi.directory, mpi.counter, refusals)
 
     return make
 
 
-def draw(mpi: Mpi, ranks: int, cases: int, seed: int, hosts: str, chosen: dict[str, str]) -> Ran:
+def draw(mpi: Mpi, ranks: int, cases: int, seed: int, hosts: str, chosen: dict[str, str]) -> ProgramResult:
     """Fail unless that many random calls on ever new communicators are right."""
     ran = mpi.run(
         ranks, "random_arguments", "--seed", seed, "--cases", cases, "--renew", 10, "--timeout", 120,
@@ -69,7 +69,7 @@ def draw(mpi: Mpi, ranks: int, cases: int, seed: int, hosts: str, chosen: dict[s
 
 
 @pytest.mark.parametrize("percent", [20, 70])
-def test_ranks_of_a_node_whose_memory_is_refused_at_some(refusing: Callable[..., Refusing], percent: int) -> None:
+def test_ranks_of_a_node_whose_memory_is_refused_at_some(refusing: Callable[..., RefusingMpi], percent: int) -> None:
     draw(refusing("mpich", f"1,{percent}"), 4, 150, percent, "0", SHARED)
 
 
@@ -87,7 +87,7 @@ def test_ranks_of_a_node_whose_memory_is_refused_at_some(refusing: Callable[...,
     ids=["pair", "pair-by-table", "node", "two-nodes", "by-level"],
 )  # fmt: skip
 def test_ten_thousand_draws(
-    refusing: Callable[..., Refusing], variant: str, ranks: int, hosts: str, chosen: dict[str, str], percent: int
+    refusing: Callable[..., RefusingMpi], variant: str, ranks: int, hosts: str, chosen: dict[str, str], percent: int
 ) -> None:
     """On each MPI."""
     draw(refusing(variant, f"{ranks},{percent}"), ranks, 2000, percent + ranks, hosts, chosen)
@@ -95,7 +95,7 @@ def test_ten_thousand_draws(
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
 def test_ranks_of_which_some_do_not_reach_the_daemon(
-    refusing: Callable[..., Refusing], folder: Path, seed: int
+    refusing: Callable[..., RefusingMpi], folder: Path, seed: int
 ) -> None:
     with running(Daemon(folder)) as daemon:
         ran = refusing("mpich", f"{seed},30").run(

@@ -17,7 +17,7 @@ import pytest
 
 from palmette.mpi.abi import preload_library
 
-from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi, Ran
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -38,11 +38,11 @@ def imb(mpi_called: Callable[[str], Mpi]) -> Path:
     return path
 
 
-def run(mpi: Mpi, imb: Path, settings: dict[str, str], *options: str) -> Ran:
+def run(mpi: Mpi, imb: Path, settings: dict[str, str], *options: str) -> ProgramResult:
     return mpi.run(RANKS, imb, "-npmin", RANKS, "-iter", 5, "-warm_up", "off", *options, *BENCHMARKS, settings=settings)
 
 
-def assert_complete(ran: Ran) -> None:
+def assert_complete(ran: ProgramResult) -> None:
     """Fail unless IMB ran every benchmark at every size, down to its closing line."""
     assert ran.status == 0, ran.text
     for benchmark in BENCHMARKS:
@@ -93,7 +93,7 @@ def test_what_imb_gets_is_right(
     words = [*mpi.launch(RANKS)[:-2], "-genv", "LD_PRELOAD", f"{checker}:{library}", "-n", str(RANKS), str(imb)]
     words += ["-npmin", str(RANKS), "-iter", "5", "-msglog", "0:14", *BENCHMARKS]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    ran = Ran(done.returncode, done.stdout, done.stderr, json.loads(report.read_text(encoding="utf-8")))
+    ran = ProgramResult(done.returncode, done.stdout, done.stderr, json.loads(report.read_text(encoding="utf-8")))
     assert_complete(ran)
     assert {benchmark.lower() for benchmark in BENCHMARKS} <= set(ran.served()), (
         "the checker compared the MPI with itself"

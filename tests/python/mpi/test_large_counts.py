@@ -12,7 +12,7 @@ from .test_nonblocking import BY_LEVEL, TREES
 pytestmark = pytest.mark.mpi
 
 LARGE_BYTES = int(os.environ.get("PALMETTE_TEST_LARGE_BYTES", "0"))
-"""More than 2^31 bytes for one broadcast: it takes so much memory on each of two ranks."""
+"""Bytes of a broadcast, more than 2^31, which each of two ranks needs as memory."""
 
 
 @pytest.mark.parametrize("specs", [TREES, BY_LEVEL], ids=["trees", "by_level"])

@@ -13,7 +13,7 @@ import pytest
 from palmette.mpi.abi import SONAMES, Abi
 from palmette.record.reading import read_job
 
-from .conftest import PRELOADS, Mpi, Ran, _run
+from .conftest import PRELOADS, Mpi, ProgramResult, _run
 from .test_fortran import environment as debian_environment
 
 pytestmark = pytest.mark.mpi
@@ -52,7 +52,7 @@ def plugin(own_abi: Mpi, compiled: Callable[..., Path]) -> Path:
     return compiled("plugin", "-shared", f"-L{own_abi.installation.library_dir}", f"-l:{SONAMES[own_abi.abi]}")
 
 
-def preloaded(mpi: Mpi, abis: list[Abi], words: list[str], settings: Mapping[str, str]) -> Ran:
+def preloaded(mpi: Mpi, abis: list[Abi], words: list[str], settings: Mapping[str, str]) -> ProgramResult:
     """Run two ranks with the preload libraries of these ABIs, in their order, and nobody to choose among them."""
     report = mpi.directory / "report.json"
     settings = {**settings, "PALMETTE_REPORT": str(report)}

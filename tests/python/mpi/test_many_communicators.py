@@ -17,7 +17,7 @@ from .conftest import Mpi
 pytestmark = pytest.mark.mpi
 
 PLACES = 40
-"""From which the program calls."""
+"""Places that the program calls from."""
 
 
 def recorded(mpi: Mpi, mode: str, what: str, number: int, **settings: str) -> tuple[Path, dict[str, tuple[int, int]]]:

@@ -14,7 +14,7 @@ from palmette.mpi.install import find
 from palmette.record.reading import read_job
 from palmette.record.sent import traffic_of
 
-from .conftest import Cluster, Mpi, Ran
+from .conftest import Cluster, Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -49,7 +49,9 @@ def rows(folder: Path, kind: str) -> Rows:
     return {pair: sums for pair, sums in found.items() if sums[1]}
 
 
-def recorded(mpi: Mpi, ranks: int, program: str | Path, *arguments: object, **settings: str) -> tuple[Ran, Path]:
+def recorded(
+    mpi: Mpi, ranks: int, program: str | Path, *arguments: object, **settings: str
+) -> tuple[ProgramResult, Path]:
     """Run a program that is recorded; return how it ended and the folder."""
     folder = mpi.directory / "recording"
     ran = mpi.run(ranks, program, *arguments, settings={"PALMETTE_PROFILE": str(folder), **settings})

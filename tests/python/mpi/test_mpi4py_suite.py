@@ -23,7 +23,7 @@ RUNNER = Path(__file__).with_name("programs") / "suite_rank.py"
 YIELD_SLEEPS = ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"
 SUITES = ROOT / ".venv" / "mpi4py"
 ABI_PYTHON = SUITES / "abi" / "bin" / "python"
-"""Its mpi4py is for the standard's ABI."""
+"""Python whose mpi4py is for the standard's ABI."""
 DEBIAN_PYTHON = Path("/usr/bin/python3")
 NAMES = ("mpich", "openmpi", "impi")
 # They start other MPI jobs, or ask about the installed package.
@@ -34,9 +34,9 @@ LIMIT_S = 3600.0
 MEMORY = "/dev/shm"
 HOSTS = {1: "0", 2: "0,1", 3: "0,1,0", 4: "0,1,1,0", 5: "0,1,2,0,1"}
 # A test or some of each module that calls collectives, by mpi4py's own way of naming them.
-FEW = ("CCONgh*World.*", "TopoWorld.testCart*", "World.testAllreduce", "World.testAllgather", "Inter.testBcast")
-FEW_MODULES = ("test_cco_", "test_comm_topo")
-FEWEST = 20
+QUICK_TESTS = ("CCONgh*World.*", "TopoWorld.testCart*", "World.testAllreduce", "World.testAllgather", "Inter.testBcast")
+QUICK_MODULES = ("test_cco_", "test_comm_topo")
+MIN_TESTS = 20
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ def no_jobs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_some_of_each_module_with_collectives_pass(name: str, mpi_called: Callable[[str], Mpi], tmp_path: Path) -> None:
-    chosen = [word for module in FEW_MODULES for word in ("-i", module)]
-    chosen += [word for pattern in FEW for word in ("-k", f"*{pattern}")]
+    chosen = [word for module in QUICK_MODULES for word in ("-i", module)]
+    chosen += [word for pattern in QUICK_TESTS for word in ("-k", f"*{pattern}")]
     settings = {"PALMETTE_FAKE_HOSTS": HOSTS[2], **LEVEL_BY_LEVEL, "PALMETTE_PROFILE": str(tmp_path / "profile")}
     ended = outcomes(suite_of(mpi_called(name)), tmp_path / "outcomes", 2, chosen, settings)
     assert sorted(ended) == ["0", "1"]
     for rank, lines in ended.items():
-        assert len(lines) >= FEWEST, lines
+        assert len(lines) >= MIN_TESTS, lines
         assert [line for line in lines if not line.startswith(("passed", "skipped"))] == [], f"rank {rank}"
 
 

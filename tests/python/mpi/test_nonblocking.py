@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, algorithms_of, forced, pretended
+from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, ProgramResult, algorithms_of, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -19,7 +19,7 @@ BY_LEVEL = forced(LEVEL_BY_LEVEL, alltoallv="linear")
 KINDS = algorithms_of(TREES).keys() - {"alltoallw"}
 
 
-def in_background(ran: Ran) -> dict[str, int]:
+def in_background(ran: ProgramResult) -> dict[str, int]:
     """Return function -> calls that were served without blocking."""
     assert ran.report is not None, ran.text
     found: dict[str, int] = {}

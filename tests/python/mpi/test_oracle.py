@@ -26,7 +26,7 @@ from palmette.record.reading import read_job
 from palmette.record.sums import sums_of
 
 from . import conftest
-from .account import Compared, Pair, read_accounts
+from .account import AccountComparison, Pair, read_accounts
 from .conftest import BUILD, ROOT, Mpi
 from .test_convert import Archive
 from .test_matrix import rows
@@ -42,16 +42,16 @@ SHOWN = 12
 
 def recorded(
     mpi: Mpi, ranks: int, first: int, count: int, *options: object, settings: Mapping[str, str] | None = None
-) -> tuple[Compared, Path]:
+) -> tuple[AccountComparison, Path]:
     """Run programs that are recorded; return their accounts beside the recording, and its folder."""
     folder, prefix = (mpi.directory / f"{name}-{first}" for name in ("trace", "account"))
     variables = {"PALMETTE_TRACE": str(folder), **(settings or {})}
     ran = mpi.run(ranks, "oracle", prefix, first, count, *options, settings=variables)
     assert ran.status == 0, ran.text
-    return Compared(read_accounts(prefix, ranks), read_job(folder)), folder
+    return AccountComparison(read_accounts(prefix, ranks), read_job(folder)), folder
 
 
-def compare_matrix(compared: Compared, folder: Path) -> None:
+def compare_matrix(compared: AccountComparison, folder: Path) -> None:
     """Compare what each rank has sent to each."""
     for word, expected in (
         ("sent", {(one.rank, to): sums for one in compared.accounts for to, sums in one.sent.items()}),
@@ -62,7 +62,7 @@ def compare_matrix(compared: Compared, folder: Path) -> None:
             compared.same(f"matrix, {word} from {pair[0]} to {pair[1]}", found.get(pair), expected.get(pair))
 
 
-def compare_sqlite(compared: Compared, file: Path) -> None:
+def compare_sqlite(compared: AccountComparison, file: Path) -> None:
     """Compare single calls, and which receive got which send."""
     with closing(sqlite3.connect(file)) as database:
         calls = database.execute(
@@ -93,7 +93,7 @@ def as_written(one: _core.RecordedCall, nothing: object) -> tuple[object, ...]:
     return one.function, one.is_request, one.bytes, peer, tag, one.instance or nothing, one.thread
 
 
-def compare_csv(compared: Compared, file: Path) -> None:
+def compare_csv(compared: AccountComparison, file: Path) -> None:
     """Compare single calls."""
     at = [0] * len(compared.recorded)
     with file.open(encoding="utf-8", newline="") as lines:
@@ -109,7 +109,7 @@ def compare_csv(compared: Compared, file: Path) -> None:
     compared.same("csv, calls", at, [len(one) for one in compared.recorded])
 
 
-def compare_otf2(compared: Compared, folder: Path) -> None:
+def compare_otf2(compared: AccountComparison, folder: Path) -> None:
     """Compare what OTF2's own reader reads: calls, messages, collectives."""
     archive = Archive(folder)
     calls, _ = compared.expected_sums()
@@ -137,7 +137,7 @@ def compare_otf2(compared: Compared, folder: Path) -> None:
         compared.same(f"OTF2, collectives {one}", archive.collectives[one], collectives[one])
 
 
-def compare_report(compared: Compared) -> None:
+def compare_report(compared: AccountComparison) -> None:
     """Compare what `palmette report` and `palmette top --calls` add up by function and place."""
     calls, sizes = compared.expected_sums()
     left = {function for _, function, _ in compared.left()}
@@ -164,7 +164,7 @@ def compare_report(compared: Compared) -> None:
     compared.same("report, waiting", round(findings.waiting_s * 1e6), round(waited_s * 1e6))
 
 
-def compare(compared: Compared, folder: Path, otf2: bool) -> list[str]:
+def compare(compared: AccountComparison, folder: Path, otf2: bool) -> list[str]:
     """Compare everything; return the differences."""
     compared.compare_calls()
     compared.compare_sums()

@@ -16,7 +16,7 @@ from .conftest import VARIANTS, Mpi
 
 pytestmark = pytest.mark.mpi
 
-SOME = (
+QUICK_SCENARIOS = (
     "late-rank", "turns", "n-to-n", "late-scatter-root", "early-gather-root", "late-lower-rank", "halves",
     "sender-of-a-half", "any-sender", "late-receiver-of-much", "ring", "nonblocking", "waitsome",
     "late-receiver-of-isend", "late-nonblocking", "persistent-ring", "halo", "pipeline",
@@ -52,7 +52,7 @@ def compare(mpi: Mpi, names: Sequence[str]) -> None:
 def test_waits_are_those_that_the_records_show_and_that_were_planted(
     mpi_called: Callable[[str], Mpi], variant: str
 ) -> None:
-    compare(mpi_called(variant), SOME)
+    compare(mpi_called(variant), QUICK_SCENARIOS)
 
 
 @pytest.mark.long

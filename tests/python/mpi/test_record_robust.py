@@ -21,7 +21,7 @@ from palmette.record.sums import Sums, sums_of
 from palmette.record.waiting import state_of
 from palmette.run.prepared import prepare
 
-from .conftest import PRELOADS, Mpi, Ran
+from .conftest import PRELOADS, Mpi, ProgramResult
 from .test_matrix import rows
 
 pytestmark = pytest.mark.mpi
@@ -47,7 +47,7 @@ def compiled(mpi: Mpi, source: str, *flags: str, name: str = "") -> Path:
     return made
 
 
-def recorded(mpi: Mpi, ranks: int, program: Path, *arguments: object, **settings: str) -> tuple[Ran, Job]:
+def recorded(mpi: Mpi, ranks: int, program: Path, *arguments: object, **settings: str) -> tuple[ProgramResult, Job]:
     folder = mpi.directory / "recording"
     ran = mpi.run(ranks, program, *arguments, settings={"PALMETTE_PROFILE": str(folder), **settings})
     assert ran.status == 0, ran.text

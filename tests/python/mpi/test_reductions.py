@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import SOAK, Cluster, Mpi, Ran, forced, pretended
+from .conftest import SOAK, Cluster, Mpi, ProgramResult, forced, pretended
 from .specs import every_spec
 
 pytestmark = pytest.mark.mpi
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.mpi
 VARIANTS = ("mpich", "openmpi", "impi")
 
 
-def digest(ran: Ran) -> str:
+def digest(ran: ProgramResult) -> str:
     ran.assert_right()
     found = re.search(r"^digest ([0-9a-f]{16})$", ran.out, re.MULTILINE)
     assert found is not None, ran.text

@@ -21,13 +21,13 @@ from palmette.record.reading import read_job
 from palmette.record.regions import Region, regions_of
 from palmette.run import prepare
 
-from .conftest import PRELOADS, ROOT, Mpi, Ran
+from .conftest import PRELOADS, ROOT, Mpi, ProgramResult
 from .test_fortran import compiled, environment
 
 pytestmark = pytest.mark.mpi
 PROGRAMS = Path(__file__).with_name("programs")
 CLOCKS = 1e-3
-"""By how much the program's clock and the recorder's may differ in the length of a second."""
+"""Relative difference of the program's and the recorder's clocks."""
 
 
 def built(mpi: Mpi, source: str, folder: Path, *flags: str) -> Path:
@@ -49,10 +49,10 @@ def built(mpi: Mpi, source: str, folder: Path, *flags: str) -> Path:
     return program
 
 
-class Recorded:
+class RegionRun:
     """A program's run, and the regions that were found in it."""
 
-    def __init__(self, ran: Ran, folder: Path) -> None:
+    def __init__(self, ran: ProgramResult, folder: Path) -> None:
         self.ran, self.folder = ran, folder
 
     @property
@@ -70,18 +70,18 @@ class Recorded:
         return "\n".join(Trace(self.folder).document["notes"])
 
 
-Record = Callable[..., Recorded]
+Record = Callable[..., RegionRun]
 
 
 @pytest.fixture
 def record(mpi: Mpi, tmp_path: Path) -> Record:
     """Run the program of regions.c under the recorder."""
 
-    def run(*arguments: object, ranks: int = 1, setting: str = "PALMETTE_PROFILE", **others: Any) -> Recorded:
+    def run(*arguments: object, ranks: int = 1, setting: str = "PALMETTE_PROFILE", **others: Any) -> RegionRun:
         folder = tmp_path / "recording"
         program = built(mpi, "regions.c", tmp_path)
         ran = mpi.run(ranks, program, *arguments, settings={setting: str(folder), **others})
-        return Recorded(ran, folder)
+        return RegionRun(ran, folder)
 
     return run
 
@@ -243,7 +243,7 @@ def test_the_guard_of_cpp_ends_with_its_block(mpi: Mpi, tmp_path: Path) -> None:
     folder = tmp_path / "recording"
     ran = mpi.run(1, built(mpi, "regions.cpp", tmp_path), settings={"PALMETTE_PROFILE": str(folder)})
     assert (ran.status, ran.out) == (0, "right\n"), ran.text
-    recorded = Recorded(ran, folder)
+    recorded = RegionRun(ran, folder)
     counts = {one.name: (one.calls, one.unclosed, one.parent) for one in recorded.regions[1:]}
     assert counts == {"whole": (5, 0, 0), "part": (5, 0, 1), "mended": (3, 0, 1)}
 
@@ -254,7 +254,7 @@ def test_instrumented_functions_are_counted_without_linking(mpi: Mpi, tmp_path: 
     ran = mpi.run(2, program, 1000, settings={"PALMETTE_TRACE": str(folder)})
     assert ran.status == 0, ran.text
     leaf, branch = numbers(r"leaf (\d+) branch (\d+)", ran.out)
-    found = Recorded(ran, folder)
+    found = RegionRun(ran, folder)
     calls: dict[str, int] = {}
     for one in found.regions[1:]:
         calls[one.name] = calls.get(one.name, 0) + one.calls
@@ -276,7 +276,7 @@ def test_python_has_them_as_contexts_and_decorators(mpi: Mpi, tmp_path: Path) ->
     words = (f"PYTHONPATH={ROOT / 'python'}", sys.executable, program, 50)
     ran = mpi.run(2, Path("/usr/bin/env"), *words, settings={"PALMETTE_PROFILE": str(folder)})
     assert ran.status == 0, ran.text
-    recorded = Recorded(ran, folder)
+    recorded = RegionRun(ran, folder)
     assert [recorded.of("outer", name).calls for name in ("inner", "fails")] == [100, 100]
     assert recorded.of("__main__.assemble").calls == 2 * 5
     reduced = recorded.of("outer").mpi_s

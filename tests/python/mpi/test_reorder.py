@@ -13,7 +13,7 @@ from palmette import _core
 from palmette.map.pattern import Pattern, parse_pattern, pattern_of_messages
 from palmette.map.traffic import Traffic, count_traffic
 
-from .conftest import Cluster, Mpi, Ran
+from .conftest import Cluster, Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -31,7 +31,7 @@ def scattered(folder: Path, placement: str) -> dict[str, str]:
     return {"PALMETTE_TOPOLOGY": str(path), "PALMETTE_FAKE_HOSTS": ",".join(hosts)}
 
 
-def topologies(ran: Ran) -> dict[str, list[dict[str, Any]]]:
+def topologies(ran: ProgramResult) -> dict[str, list[dict[str, Any]]]:
     """Return the report's rows by function."""
     assert ran.report is not None, ran.text
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -40,7 +40,7 @@ def topologies(ran: Ran) -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def printed(ran: Ran, name: str) -> list[int]:
+def printed(ran: ProgramResult, name: str) -> list[int]:
     """Return the world ranks that hold the numbers of a communicator, from the program's output."""
     lines = [line for line in ran.out.splitlines() if line.startswith(f"{name}:")]
     assert lines, ran.text

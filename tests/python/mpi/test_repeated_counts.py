@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Cluster, Mpi, Ran
+from .conftest import Cluster, Mpi, ProgramResult
 
 pytestmark = pytest.mark.mpi
 
@@ -23,13 +23,13 @@ def table(folder: Path, algorithm: str) -> dict[str, str]:
     return {"PALMETTE_TABLE": str(path), "PALMETTE_COMPARE": "0"}
 
 
-def served(ran: Ran, function: str) -> list[dict[str, Any]]:
+def served(ran: ProgramResult, function: str) -> list[dict[str, Any]]:
     """Return the report's rows of what was served of a function."""
     assert ran.report is not None, ran.text
     return [row for row in ran.report["calls"] if row["function"] == function]
 
 
-def changed(ran: Ran, function: str) -> int:
+def changed(ran: ProgramResult, function: str) -> int:
     """Return how many calls the MPI had to make as counts had changed."""
     assert ran.report is not None, ran.text
     rows = [row for row in ran.report["fallbacks"] if row["function"] == function]

@@ -89,7 +89,7 @@ def run(*words: object) -> str:
     return done.stdout
 
 
-class Sampled:
+class SampledProgram:
     """The program, built for an MPI, and what was found in its samples."""
 
     def __init__(self, mpi: Mpi, cc: str, folder: Path, *flags: str) -> None:
@@ -120,8 +120,8 @@ def cc() -> str:
 
 
 @pytest.fixture
-def sampled(mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path) -> Sampled:
-    return Sampled(mpi_called("mpich"), cc, tmp_path)
+def sampled(mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path) -> SampledProgram:
+    return SampledProgram(mpi_called("mpich"), cc, tmp_path)
 
 
 def names_of(process: _core.RecordedProcess) -> list[str]:
@@ -165,7 +165,7 @@ def seconds_in(stacks: Stacks, function: str) -> float:
     return sum(seconds for names, seconds in stacks.items() if function in names)
 
 
-def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Sampled) -> None:
+def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: SampledProgram) -> None:
     sampled.run("shares", 2)
     process = sampled.process()
     sampling = process.sampling
@@ -193,13 +193,13 @@ def test_shares_of_functions_are_those_that_the_program_gives_them(sampled: Samp
 
 def test_a_program_whose_segments_lie_apart_is_known(mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path) -> None:
     # The loader takes each of its segments for something of its own.
-    sampled = Sampled(mpi_called("mpich"), cc, tmp_path, "-Wl,-z,max-page-size=0x200000")
+    sampled = SampledProgram(mpi_called("mpich"), cc, tmp_path, "-Wl,-z,max-page-size=0x200000")
     sampled.run("shares", 0.5)
     stacks = stacks_of(sampled.process())
     assert seconds_in(stacks, "main") == pytest.approx(0.5, rel=0.2)
 
 
-def test_the_kernels_clocks_are_known(sampled: Sampled) -> None:
+def test_the_kernels_clocks_are_known(sampled: SampledProgram) -> None:
     sampled.run("clocks", 1)
     process = sampled.process()
     stacks = stacks_of(process)
@@ -210,12 +210,12 @@ def test_the_kernels_clocks_are_known(sampled: Sampled) -> None:
 
 @pytest.mark.parametrize("rate", [f"{HERTZ}", BY_EVENTS])
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])
-def test_nothing_that_waits_is_interrupted(sampled: Sampled, seconds: int, rate: str) -> None:
+def test_nothing_that_waits_is_interrupted(sampled: SampledProgram, seconds: int, rate: str) -> None:
     assert sampled.run("waits", seconds, rate=rate).split() == ["interrupted", "0"]
     assert sampled.process().sampling.samples > 0
 
 
-def test_threads_come_and_go(sampled: Sampled) -> None:
+def test_threads_come_and_go(sampled: SampledProgram) -> None:
     sampled.run("threads", 4)
     process = sampled.process()
     assert len(process.sampling.threads) > 100
@@ -228,7 +228,7 @@ def test_threads_come_and_go(sampled: Sampled) -> None:
             assert names[names.index("of_thread") + 1] == "thread_of_work" and "<lost>" not in names, names
 
 
-def test_a_deep_recursion_keeps_its_ends(sampled: Sampled) -> None:
+def test_a_deep_recursion_keeps_its_ends(sampled: SampledProgram) -> None:
     sampled.run("deep", 1, 2000)
     process = sampled.process()
     assert process.sampling.cut > 10
@@ -240,26 +240,26 @@ def test_a_deep_recursion_keeps_its_ends(sampled: Sampled) -> None:
         assert names[names.index("<cut>") + 1] == "deeper" and "main" in names and "<lost>" not in names
 
 
-def test_a_child_is_left_alone(sampled: Sampled) -> None:
+def test_a_child_is_left_alone(sampled: SampledProgram) -> None:
     assert sampled.run("forks", 0.5).split() == ["child", "7"]
     stacks = stacks_of(sampled.process())
     assert seconds_in(stacks, "of_child") == 0
     assert seconds_in(stacks, "half") > 0.2
 
 
-def test_frames_on_a_stack_of_the_programs_own_are_found(sampled: Sampled) -> None:
+def test_frames_on_a_stack_of_the_programs_own_are_found(sampled: SampledProgram) -> None:
     sampled.run("stacks", 0.5)
     assert seconds_in(stacks_of(sampled.process()), "on_other_stack") > 0.2
 
 
-def test_signals_that_the_program_takes_are_its_own(sampled: Sampled) -> None:
+def test_signals_that_the_program_takes_are_its_own(sampled: SampledProgram) -> None:
     assert sampled.run("signals", 1).split() == ["free", "5", "sent", "5", "got", "5"]
     process = sampled.process()
     assert 0 < process.sampling.signal < signal.SIGRTMAX - 4
     assert seconds_in(stacks_of(process), "half") > 0.5
 
 
-def events_are_used(sampled: Sampled) -> bool:
+def events_are_used(sampled: SampledProgram) -> bool:
     """Whether the kernel gives this user events."""
     sampled.run("shares", 0.1, rate=BY_EVENTS)
     by = sampled.process().sampling.by
@@ -267,7 +267,7 @@ def events_are_used(sampled: Sampled) -> bool:
     return by == _core.SampledBy.thread_event
 
 
-def test_rates_above_the_kernels_ticks_are_kept_where_events_are_allowed(sampled: Sampled) -> None:
+def test_rates_above_the_kernels_ticks_are_kept_where_events_are_allowed(sampled: SampledProgram) -> None:
     if not events_are_used(sampled):
         pytest.skip("the kernel's events aren't allowed")
     sampled.run("shares", 1, rate=BY_EVENTS)
@@ -278,7 +278,7 @@ def test_rates_above_the_kernels_ticks_are_kept_where_events_are_allowed(sampled
     assert main.cpu_s == pytest.approx(1, rel=0.15), "what passes between two signals is counted"
 
 
-def test_samples_move_to_timers_when_the_program_takes_the_signal_of_events(sampled: Sampled) -> None:
+def test_samples_move_to_timers_when_the_program_takes_the_signal_of_events(sampled: SampledProgram) -> None:
     if not events_are_used(sampled):
         pytest.skip("the kernel's events aren't allowed")
     assert sampled.run("traps", 1, rate=BY_EVENTS).split() == ["free", "1", "got", "3"]
@@ -288,12 +288,12 @@ def test_samples_move_to_timers_when_the_program_takes_the_signal_of_events(samp
     assert seconds_in(stacks_of(process), "half") == pytest.approx(0.5, rel=0.3), "which began after that"
 
 
-def test_a_trap_that_nobody_handles_ends_the_program(sampled: Sampled) -> None:
+def test_a_trap_that_nobody_handles_ends_the_program(sampled: SampledProgram) -> None:
     ran = sampled.mpi.run(1, sampled.program, "trap", 0.1, settings=sampled.settings(BY_EVENTS))
     assert ran.status != 0 and "went on" not in ran.text
 
 
-def test_a_plugin_at_the_place_of_another_one_is_not_taken_for_it(sampled: Sampled, cc: str) -> None:
+def test_a_plugin_at_the_place_of_another_one_is_not_taken_for_it(sampled: SampledProgram, cc: str) -> None:
     source = sampled.folder / "plugin.c"
     source.write_text(PLUGIN, encoding="utf-8")
     libraries = [sampled.folder / f"{name}.so" for name in ("first", "second")]
@@ -308,7 +308,7 @@ def test_a_plugin_at_the_place_of_another_one_is_not_taken_for_it(sampled: Sampl
         assert "<lost>" not in names or "plugged_in" not in names
 
 
-def test_stacks_lead_through_the_loaders_resolver(sampled: Sampled, cc: str) -> None:
+def test_stacks_lead_through_the_loaders_resolver(sampled: SampledProgram, cc: str) -> None:
     for name, text in (("lazy", LAZY), ("caller", CALLS_LAZILY)):
         (sampled.folder / f"{name}.c").write_text(text, encoding="utf-8")
     flags = [cc, "-O2", "-g", "-shared", "-fPIC", "-fno-optimize-sibling-calls"]
@@ -324,7 +324,7 @@ def test_stacks_lead_through_the_loaders_resolver(sampled: Sampled, cc: str) -> 
         assert "plugged_in" in names[names.index("resolve") + 1 :], names
 
 
-def test_samples_of_a_killed_process_are_there(sampled: Sampled) -> None:
+def test_samples_of_a_killed_process_are_there(sampled: SampledProgram) -> None:
     environment = sampled.mpi.environment()
     words = [*sampled.mpi.launch(1), str(sampled.program), "hangs", "0.1"]
     prepared = prepare(words, sampled.settings("100"), environment, libraries=PRELOADS)
@@ -349,13 +349,13 @@ def test_samples_of_a_killed_process_are_there(sampled: Sampled) -> None:
     assert seconds_in(stacks_of(sampled.process()), "half") > 0.1
 
 
-def test_a_budget_sets_the_rate(sampled: Sampled) -> None:
+def test_a_budget_sets_the_rate(sampled: SampledProgram) -> None:
     # At 20 Hz this leaves 0.5 us a sample, which no machine meets.
     sampled.run("shares", 2, rate="0.001%")
     assert sampled.process().sampling.period_s == pytest.approx(0.05), "20 a second at least"
 
 
-def test_without_the_option_there_are_no_samples(sampled: Sampled) -> None:
+def test_without_the_option_there_are_no_samples(sampled: SampledProgram) -> None:
     sampled.run("shares", 0.2, rate="0")
     process = sampled.process()
     assert process.sampling.by == _core.SampledBy.nothing
@@ -537,7 +537,7 @@ long PyCode_Type[64];
 
 
 @pytest.mark.parametrize("version", ["3.99.0 (main)", "3.15.2 free-threading build (main)", "3.12.1 (main)"])
-def test_an_interpreter_whose_layout_is_not_known_is_refused(sampled: Sampled, cc: str, version: str) -> None:
+def test_an_interpreter_whose_layout_is_not_known_is_refused(sampled: SampledProgram, cc: str, version: str) -> None:
     source, library = sampled.folder / "interpreter.c", sampled.folder / "interpreter.so"
     source.write_text(INTERPRETER, encoding="utf-8")
     run(cc, "-shared", "-fPIC", f'-DVERSION="{version}"', source, "-o", library)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import LEVEL_BY_LEVEL, POLITE, Mpi, Ran, _run, prepare
+from .conftest import LEVEL_BY_LEVEL, POLITE, Mpi, ProgramResult, _run, prepare
 from .test_fortran import environment as debian_environment
 
 pytestmark = [pytest.mark.mpi, pytest.mark.long]
@@ -22,7 +22,7 @@ WAYS: dict[str, dict[str, str]] = {"chosen": {}, "forced": LEVEL_BY_LEVEL}
 LIMIT_S = 600.0
 
 
-def findings(ran: Ran) -> list[str]:
+def findings(ran: ProgramResult) -> list[str]:
     """Return the lines with verdicts, without times; and the closing counts."""
     assert ran.status == 0, ran.text[-4000:]
     lines = [re.sub(r"\s+\d+\.\d+", "", line) for line in ran.out.splitlines() if re.search("PASS|FAIL|tests", line)]
@@ -33,7 +33,7 @@ def findings(ran: Ran) -> list[str]:
 @pytest.fixture(params=["mpich", "openmpi", "impi"])
 def launch(
     request: pytest.FixtureRequest, tmp_path: Path, mpi_called: Callable[[str], Mpi]
-) -> Callable[[str, Mapping[str, str] | None], Ran]:
+) -> Callable[[str, Mapping[str, str] | None], ProgramResult]:
     """Run one program on four ranks: launch("xdlu", settings), without palmette where `settings` is None.
 
     Debian's are linked with its MPICH and Open MPI; Intel MPI has MPICH's ABI under other names of files.
@@ -67,7 +67,7 @@ def launch(
         pytest.skip(f"no mpiexec.{name}: apt-get install mpich openmpi-bin")
     options = ["--oversubscribe"] if name == "openmpi" else []
 
-    def run(program: str, settings: Mapping[str, str] | None) -> Ran:
+    def run(program: str, settings: Mapping[str, str] | None) -> ProgramResult:
         words = [launcher, *options, "-n", "4", str(folder / program)]
         report = tmp_path / "report.json"
         report.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ def launch(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_it_finds_the_same(program: str, launch: Callable[[str, Mapping[str, str] | None], Ran]) -> None:
+def test_it_finds_the_same(program: str, launch: Callable[[str, Mapping[str, str] | None], ProgramResult]) -> None:
     alone = findings(launch(program, None))
     for way, specs in WAYS.items():
         ran = launch(program, {**HOSTS, **specs})

@@ -15,7 +15,7 @@ import pytest
 from palmette.run import Choices, variables
 from palmette.settings_files import read_files, with_files
 
-from .conftest import PRELOADS, TIMEOUT_S, Cluster, Mpi, Ran, _run
+from .conftest import PRELOADS, TIMEOUT_S, Cluster, Mpi, ProgramResult, _run
 
 pytestmark = pytest.mark.mpi
 
@@ -28,7 +28,9 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def preloaded(mpi: Mpi, site: Path, more: Mapping[str, str] | None = None, ranks: int = 2, cases: int = 40) -> Ran:
+def preloaded(
+    mpi: Mpi, site: Path, more: Mapping[str, str] | None = None, ranks: int = 2, cases: int = 40
+) -> ProgramResult:
     """Run a program with nothing but LD_PRELOAD, as under a module file or Slurm's prolog."""
     environment = {
         **mpi.environment(),

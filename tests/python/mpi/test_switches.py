@@ -20,18 +20,18 @@ from palmette_lab.lab import LabError
 from palmette_lab.lab.helpers import helper
 
 from .aggregation import CREATE, HELLO, READY, TYPE_AT, VERSION_AT, Daemon, Proxy, running
-from .conftest import BUILD, PRELOADS, SOAK, Mpi, Ran, forced
+from .conftest import BUILD, PRELOADS, SOAK, Mpi, ProgramResult, forced
 from .test_aggregated import BLOCKS, EXPIRY_S, FORCED, HUNG_S, RANKS, assert_idle, by_hosts, details
 
 pytestmark = pytest.mark.mpi
 TWIN = PRELOADS / "sharp" / "libsharp_coll.so.5"
 LEADERS = 4
 CONNECTIONS = LEADERS + 1
-"""Of a communicator: one for each leader's membership, and one by which the first asks for the daemon's limits."""
+"""Connections of a communicator: one for each leader's membership, one that asks for the daemon's limits."""
 TRIAL, OPERATION = 2 * LEADERS, 2 * LEADERS
 """Frames with data or results."""
 
-Called = Callable[[str], Mpi]
+MpiByName = Callable[[str], Mpi]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def settings(
     }
 
 
-def assert_clean(ran: Ran) -> None:
+def assert_clean(ran: ProgramResult) -> None:
     """Fail unless results are right, and the twin's groups and registrations were given back."""
     ran.assert_right()
     assert "SHARP twin" not in ran.err, ran.err
@@ -112,7 +112,7 @@ def test_each_mpi_goes_by_hosts_when_a_leader_fails(mpi: Mpi, daemon: Daemon, fo
     assert by_hosts(ran)["no_resource"] >= 3
 
 
-def test_switches_that_the_topology_lists(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_switches_that_the_topology_lists(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon) | FORCED
     topology(folder, listed=True)
     ran = mpi_called("mpich").run(RANKS, "aggregated", settings=chosen)
@@ -122,7 +122,7 @@ def test_switches_that_the_topology_lists(mpi_called: Called, daemon: Daemon, fo
 
 
 @pytest.mark.parametrize("sharp", ["auto", "off"])
-def test_without_the_library_nothing_changes(mpi_called: Called, daemon: Daemon, folder: Path, sharp: str) -> None:
+def test_without_the_library_nothing_changes(mpi_called: MpiByName, daemon: Daemon, folder: Path, sharp: str) -> None:
     """No row of the report is another one than where no switch can reduce."""
     chosen = settings(folder, daemon) | {"PALMETTE_SHARP": sharp}
     rows = []
@@ -142,7 +142,7 @@ def test_without_the_library_nothing_changes(mpi_called: Called, daemon: Daemon,
     assert daemon.told()["counters"]["connections"] == 0
 
 
-def test_reproducible_results_keep_away(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_reproducible_results_keep_away(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon) | FORCED | {"PALMETTE_REPRODUCIBLE": "1"}
     ran = mpi_called("mpich").run(RANKS, "aggregated", settings=chosen)
     assert_clean(ran)
@@ -150,14 +150,14 @@ def test_reproducible_results_keep_away(mpi_called: Called, daemon: Daemon, fold
     assert daemon.told()["counters"]["connections"] == 0
 
 
-def test_nonblocking_calls_are_left_to_others(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_nonblocking_calls_are_left_to_others(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--nonblocking", 1, settings=settings(folder, daemon) | FORCED)
     assert_clean(ran)
     assert details(ran) == "aggregators serve blocking calls of predefined operations"
     assert daemon.told()["counters"]["connections"] == 0
 
 
-def test_long_vectors_go_through_them_unforced(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_long_vectors_go_through_them_unforced(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--count", 65536, settings=settings(folder, daemon))
     assert_clean(ran)
     assert ran.report is not None
@@ -166,10 +166,10 @@ def test_long_vectors_go_through_them_unforced(mpi_called: Called, daemon: Daemo
     assert rows[0]["reason"].startswith("aggregators: at least")
 
 
-def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_two_jobs_share_the_switches(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     chosen = settings(folder, daemon) | FORCED
 
-    def job(seed: int) -> Ran:
+    def job(seed: int) -> ProgramResult:
         one = replace(mpi_called("mpich"), directory=folder / str(seed), counter=[0])
         one.directory.mkdir()
         return one.run(RANKS, "aggregated", "--generations", 2, "--calls", 4, "--seed", seed, settings=chosen)
@@ -181,7 +181,7 @@ def test_two_jobs_share_the_switches(mpi_called: Called, daemon: Daemon, folder:
     assert daemon.idle()["counters"]["groups"] == 4
 
 
-def test_another_program_calls_the_twin(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_another_program_calls_the_twin(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     """All of the interface's collectives, which palmette itself doesn't use."""
     twins = {name: value for name, value in settings(folder, daemon).items() if name.startswith("SHARP_")}
     ran = mpi_called("mpich").run(LEADERS, "sharp_calls", TWIN, settings=twins)
@@ -192,7 +192,7 @@ def test_another_program_calls_the_twin(mpi_called: Called, daemon: Daemon, fold
 
 @pytest.mark.parametrize("fault", ["", "register:-3+1"], ids=["registered", "refused"])
 def test_memory_of_the_mpi_is_sent_from_where_it_is(
-    mpi_called: Called, daemon: Daemon, folder: Path, fault: str
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str
 ) -> None:
     """A rank a node: what it sends is the program's own, not a sum of its node's ranks. Freed, it is forgotten."""
     chosen = settings(folder, daemon, fault=fault) | FORCED
@@ -242,7 +242,7 @@ def fault_cases() -> Iterator[tuple[str, str]]:
     ids=lambda value: value,
 )
 def test_a_group_that_is_not_made(
-    mpi_called: Called, daemon: Daemon, folder: Path, name: str, fault: str, reason: str
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, name: str, fault: str, reason: str
 ) -> None:
     """Each number, and each place on one leader alone; the MPIs take turns."""
     ran = mpi_called(name).run(
@@ -264,7 +264,7 @@ def test_a_group_that_is_not_made(
     ],
     ids=lambda value: value,
 )
-def test_an_operation_that_fails(mpi_called: Called, daemon: Daemon, folder: Path, fault: str, reason: str) -> None:
+def test_an_operation_that_fails(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str, reason: str) -> None:
     """The first sum of the trial passes. On one leader alone the others may be left with operations that never end."""
     ran = mpi_called("mpich").run(
         RANKS, "aggregated", "--generations", 1, "--calls", 4,
@@ -277,7 +277,7 @@ def test_an_operation_that_fails(mpi_called: Called, daemon: Daemon, folder: Pat
     assert calls[reason] in (3, 4)
 
 
-def test_a_lock_that_is_taken_for_a_while_is_waited_for(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_a_lock_that_is_taken_for_a_while_is_waited_for(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     ran = mpi_called("mpich").run(
         RANKS, "aggregated", "--generations", 1, settings=settings(folder, daemon, fault="wait:-18*3") | FORCED
     )
@@ -291,7 +291,7 @@ def test_a_lock_that_is_taken_for_a_while_is_waited_for(mpi_called: Called, daem
     [("sharp_bare/libsharp_coll.so.5", "other_library"), ("sharp_old/libsharp_coll.so.4", "other_library")],
 )
 def test_a_library_with_another_interface_is_refused(
-    mpi_called: Called, daemon: Daemon, folder: Path, library: str, reason: str
+    mpi_called: MpiByName, daemon: Daemon, folder: Path, library: str, reason: str
 ) -> None:
     path = BUILD / "tests" / "fakes" / library
     if not path.is_file():
@@ -304,8 +304,8 @@ def test_a_library_with_another_interface_is_refused(
 
 
 @pytest.mark.parametrize("fault", ["close", "kill"])
-def test_switches_that_go_at_any_frame(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
-    """Of the operations, the trial's among them."""
+def test_switches_that_go_at_any_frame(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str) -> None:
+    """Switches go at any frame of the operations, the trial's among them."""
     generations = TRIAL + OPERATION
     with Proxy(daemon, fault, ranks=CONNECTIONS) as proxy:
         ran = mpi_called("mpich").run(
@@ -321,7 +321,7 @@ def test_switches_that_go_at_any_frame(mpi_called: Called, daemon: Daemon, folde
 
 
 @pytest.mark.parametrize("fault", ["corrupt", "truncate", "stop"])
-def test_frames_that_are_damaged_cut_or_late(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+def test_frames_that_are_damaged_cut_or_late(mpi_called: MpiByName, daemon: Daemon, folder: Path, fault: str) -> None:
     at = [TRIAL + 3] if fault == "stop" else range(TRIAL, TRIAL + OPERATION)
     with Proxy(daemon, fault, at, ranks=CONNECTIONS) as proxy:
         ran = mpi_called("mpich").run(
@@ -333,7 +333,7 @@ def test_frames_that_are_damaged_cut_or_late(mpi_called: Called, daemon: Daemon,
     assert_idle(daemon)
 
 
-def test_while_groups_are_made_the_daemon_goes(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_while_groups_are_made_the_daemon_goes(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     setup = (HELLO, CREATE, READY)
     frames = 1 + 3 * LEADERS
     with Proxy(daemon, "close", ranks=CONNECTIONS, kinds=setup) as proxy:
@@ -346,7 +346,7 @@ def test_while_groups_are_made_the_daemon_goes(mpi_called: Called, daemon: Daemo
     assert_idle(daemon)
 
 
-def test_a_token_of_another_site_is_refused(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_a_token_of_another_site_is_refused(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     other = folder / "other.key"
     token.write_secret(other, token.new_key())
     ran = mpi_called("mpich").run(RANKS, "aggregated", settings=settings(folder, daemon, key=other) | FORCED)
@@ -354,7 +354,7 @@ def test_a_token_of_another_site_is_refused(mpi_called: Called, daemon: Daemon, 
     assert by_hosts(ran) == {"job_create": 3}
 
 
-def test_another_version_of_the_protocol_is_refused(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_another_version_of_the_protocol_is_refused(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     def change(frame: bytearray, _to_daemon: bool) -> None:
         if frame[TYPE_AT] == CREATE:
             frame[VERSION_AT] += 1
@@ -365,7 +365,7 @@ def test_another_version_of_the_protocol_is_refused(mpi_called: Called, daemon: 
     assert by_hosts(ran) == {"job_create": 3}
 
 
-def test_counts_that_differ_are_an_error_and_no_hang(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
+def test_counts_that_differ_are_an_error_and_no_hang(mpi_called: MpiByName, daemon: Daemon, folder: Path) -> None:
     """The exchange on the host, or the repetition by hosts, meets a message of another length, and the MPI aborts."""
     ran = mpi_called("mpich").run(
         RANKS, "aggregated", "--longer-from", RANKS - 2, settings=settings(folder, daemon) | FORCED
@@ -379,7 +379,7 @@ def test_counts_that_differ_are_an_error_and_no_hang(mpi_called: Called, daemon:
     [("open", 3, {"unsupported", "quota"}), ("quantum", 256, {"unsupported", "stream_lock"})],
     ids=["quota", "lock"],
 )
-def test_random_operations(mpi_called: Called, folder: Path, profile: str, groups: int, reasons: set[str]) -> None:
+def test_random_operations(mpi_called: MpiByName, folder: Path, profile: str, groups: int, reasons: set[str]) -> None:
     """On communicators of which some find no group left, or the tree locked by another; no switch multiplies."""
     with running(Daemon(folder, {}, profile)) as daemon:
         chosen = settings(folder, daemon, groups=groups) | FORCED

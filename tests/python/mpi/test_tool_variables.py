@@ -8,18 +8,18 @@ import pytest
 
 from palmette import settings
 
-from .conftest import Mpi, Ran, forced
+from .conftest import Mpi, ProgramResult, forced
 
 pytestmark = pytest.mark.mpi
 
 
-def listed(ran: Ran, kind: str) -> dict[str, int]:
+def listed(ran: ProgramResult, kind: str) -> dict[str, int]:
     """Return the index of each variable by name, as they were told before MPI_Init ("pvar") or after ("pvar again")."""
     found = re.findall(rf"^{kind} (\d+) (\S+)$", ran.out, re.MULTILINE)
     return {name: int(index) for index, name in found}
 
 
-def read(ran: Ran) -> dict[str, str]:
+def read(ran: ProgramResult) -> dict[str, str]:
     """Return what was read last, by name."""
     return dict(re.findall(r"^read (\S+) ?(.*)$", ran.out, re.MULTILINE))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Mpi, Ran, forced, pretended
+from .conftest import Mpi, ProgramResult, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -14,7 +14,7 @@ FUNCTIONS = ("bcast", "allgather", "gather", "allreduce", "reduce", "alltoall")
 SINGLE = {**forced(**dict.fromkeys(FUNCTIONS, "shared:single=16K")), "PALMETTE_COMPARE": "0"}
 
 
-def refused_reads(ran: Ran) -> Any:
+def refused_reads(ran: ProgramResult) -> Any:
     assert ran.report is not None, ran.text
     return ran.report["refused_reads"]
 

@@ -30,15 +30,15 @@ class Truth:
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     requests: Counter[Key] = field(default_factory=Counter)
     sent: Counter[tuple[Message, int]] = field(default_factory=Counter)
-    """With bytes."""
+    """Messages sent, with their bytes."""
     received: Counter[Message] = field(default_factory=Counter)
     collectives: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """Of all ranks, by function and size of the communicator."""
+    """Collectives of all ranks, by function and size of the communicator."""
     collective_bytes: int = 0
 
     @property
     def in_mpi_s(self) -> float:
-        """Of all ranks."""
+        """Seconds of all ranks in MPI."""
         return sum(self.seconds.values())
 
     @property

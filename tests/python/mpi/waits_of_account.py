@@ -17,7 +17,7 @@ from palmette import _core
 from palmette.record.findings import trace_files
 from palmette.record.functions import ENDS
 
-from .account import NONE, Call, Compared, Request, Thread
+from .account import NONE, AccountComparison, Call, Request, Thread
 
 TOGETHER = {"barrier", "allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw",
             "reduce_scatter", "reduce_scatter_block"}  # fmt: skip
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     about: Call | Request
 
 
-class Waited(NamedTuple):
+class CallWait(NamedTuple):
     """What a call waited, and for whom."""
 
     ns: int
@@ -63,7 +63,7 @@ class Waited(NamedTuple):
 class Waits:
     """Waits of all calls of a recorded job, as its programs' accounts have them."""
 
-    def __init__(self, compared: Compared) -> None:
+    def __init__(self, compared: AccountComparison) -> None:
         self._accounts = compared.accounts
         self._begin: dict[Where, int] = {}
         self._end: dict[Where, int] = {}
@@ -130,13 +130,13 @@ class Waits:
 
     # One call.
 
-    def of(self, where: Where) -> Waited | None:
+    def of(self, where: Where) -> CallWait | None:
         """Return what a recorded call waited; None: the account doesn't fix it."""
         rank, thread, index = where
         call = self._call(where)
         if TESTS.match(call.function):
-            return Waited(0, frozenset())
-        worst = Waited(0, frozenset())
+            return CallWait(0, frozenset())
+        worst = CallWait(0, frozenset())
         for part in self._parts[where]:
             if part.about is call and (self._starts(rank, thread, index) or self._is_lasting(call)):
                 continue  # judged where it is completed
@@ -146,10 +146,10 @@ class Waits:
                 if one.ns > worst.ns:
                     worst = one
                 elif one.ns == worst.ns > 0:
-                    worst = Waited(one.ns, one.ranks | worst.ranks)
+                    worst = CallWait(one.ns, one.ranks | worst.ranks)
         return worst
 
-    def all(self) -> Iterator[tuple[Where, str, int, Waited | None]]:
+    def all(self) -> Iterator[tuple[Where, str, int, CallWait | None]]:
         """Yield each recorded call: its function, its begin and what it waited."""
         for where, begin_ns in self._begin.items():
             yield where, self._call(where).function, begin_ns, self.of(where)
@@ -163,7 +163,7 @@ class Waits:
         own = next(one for one in self._accounts[rank].threads if one.number == thread)
         return any(one.start == index != one.end and one.function == call.function for one in own.requests)
 
-    def _of_part(self, part: Part, begin_ns: int, end_ns: int) -> Iterator[Waited | None]:
+    def _of_part(self, part: Part, begin_ns: int, end_ns: int) -> Iterator[CallWait | None]:
         about = part.about
         if (isinstance(about, Request) and about.cancelled) or about.comm < 0:
             return
@@ -175,7 +175,7 @@ class Waits:
             return
         if about.got >= 0:
             send = self._sends.get(about.got)
-            yield Waited(max(0, min(send.begin_ns, end_ns) - begin_ns), frozenset({send.rank})) if send else None
+            yield CallWait(max(0, min(send.begin_ns, end_ns) - begin_ns), frozenset({send.rank})) if send else None
         elif about.got != NONE:
             yield None
         if about.sent >= 0 and (about.bytes >= EAGER_BYTES or "ssend" in about.function.lower()):
@@ -183,9 +183,9 @@ class Waits:
             if receive is None:
                 yield None
             elif receive.begin_ns < end_ns:
-                yield Waited(max(0, receive.begin_ns - begin_ns), frozenset({receive.rank}))
+                yield CallWait(max(0, receive.begin_ns - begin_ns), frozenset({receive.rank}))
 
-    def _of_collective(self, part: Part, begin_ns: int, end_ns: int) -> Waited:
+    def _of_collective(self, part: Part, begin_ns: int, end_ns: int) -> CallWait:
         about = part.about
         members = self._accounts[part.rank].communicators[about.comm][0]
         of = {one.rank: one.begin_ns for one in self._instances[self._key[id(about)]]}
@@ -201,13 +201,13 @@ class Waits:
         else:
             others = {}
         if not others:
-            return Waited(0, frozenset())
+            return CallWait(0, frozenset())
         last_ns = max(others.values())
         came_last = frozenset(rank for rank, begun in others.items() if begun == last_ns)
-        return Waited(max(0, min(last_ns, end_ns) - begin_ns), came_last)
+        return CallWait(max(0, min(last_ns, end_ns) - begin_ns), came_last)
 
 
-def compare_waits(compared: Compared) -> None:
+def compare_waits(compared: AccountComparison) -> None:
     """Compare each call's wait and whom it was for, and the sums over calls that findings are made of."""
     view = _core.view_trace(trace_files(compared.job), calls=ALL)
     functions, ranks = view.waits.functions, view.waits.ranks

@@ -17,7 +17,7 @@ from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import parse
-from palmette.patterns.measure import OnPlace, Settings, measure
+from palmette.patterns.measure import PatternRunner, Settings, measure
 from palmette.patterns.rates import evaluate
 from palmette.patterns.seats import Seats
 from palmette.patterns.svg import svg
@@ -37,9 +37,9 @@ def mpi(request: pytest.FixtureRequest) -> Installation:
         pytest.skip(str(error))
 
 
-def runner(mpi: Installation, ranks: int, folder: Path) -> OnPlace:
+def runner(mpi: Installation, ranks: int, folder: Path) -> PatternRunner:
     try:
-        return OnPlace(LocalPlace(ranks, folder), mpi, "block", None, None)
+        return PatternRunner(LocalPlace(ranks, folder), mpi, "block", None, None)
     except PatternError as error:
         pytest.skip(str(error))
 

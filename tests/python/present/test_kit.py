@@ -1,4 +1,4 @@
-"""The kit that all output is made of: tables, colours, pictures, charts."""
+"""The kit that all output is made of: tables, colors, pictures, charts."""
 
 from __future__ import annotations
 

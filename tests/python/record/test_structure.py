@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from palmette.record.structure import module as module_of
 from palmette.record.structure.branches import Code, Disassembler, Instruction
 from palmette.record.structure.loops import Nest
-from palmette.record.structure.module import Around, Module
+from palmette.record.structure.module import CodePosition, Module
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARK = re.compile(r"(?:/\*|//|!) (loop|in) ([^*\n]+?)(?: \*/)?$")
@@ -74,7 +74,7 @@ def instructions(program: Path) -> Iterator[int]:
     yield from (one.address for one in disassembler.read([Code(tuple(sorted(parts)))])[0])
 
 
-def told(around: list[Around]) -> tuple[int, str]:
+def told(around: list[CodePosition]) -> tuple[int, str]:
     """Return the innermost line, and the functions and loops around it as `marks` has them."""
     words = []
     for one in reversed(around):

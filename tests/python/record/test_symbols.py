@@ -39,7 +39,7 @@ def frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
         found = {
             symbol.name: symbol["st_value"] for symbol in ELFFile(file).get_section_by_name(".symtab").iter_symbols()
         }
-    monkeypatch.setattr(symbols, "_READ", defaultdict(symbols._Read))
+    monkeypatch.setattr(symbols, "_READ", defaultdict(symbols._ModulePlaces))
     return [Frame(str(library), "", found[name] + 5) for name in ("one", "two")]
 
 

@@ -21,7 +21,7 @@ VOID = {"meta", "input", "br", "link", "img", "path"}
 EVIL = "</script><img src=x onerror=alert(1)>\u2028&\"'"
 
 
-class Parsed(HTMLParser):
+class PageParser(HTMLParser):
     """A page's elements, its text and what it would fetch."""
 
     def __init__(self, text: str) -> None:
@@ -65,7 +65,7 @@ def document() -> dict[str, Any]:
 
 def test_one_file_that_fetches_nothing(document: dict[str, Any]) -> None:
     page = write.render(document)
-    parsed = Parsed(page)
+    parsed = PageParser(page)
     assert parsed.open == [] and parsed.fetched == []
     assert "@import" not in page and "url(" not in page
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page) == []
@@ -74,7 +74,7 @@ def test_one_file_that_fetches_nothing(document: dict[str, Any]) -> None:
 
 
 def test_the_text_tells_findings_and_efficiencies_without_a_script(document: dict[str, Any]) -> None:
-    text = " ".join(Parsed(write.render(document)).text.split())
+    text = " ".join(PageParser(write.render(document)).text.split())
     for finding in document["findings"]:
         assert f"{finding['function']} at {finding['place']}" in text
         assert finding["next"] in text
@@ -99,22 +99,22 @@ def test_the_text_tells_causes_and_what_would_help(document: dict[str, Any]) -> 
             {"what": "another algorithm: `palmette what-if demo --force bcast=k_nomial`", "gain": 0.071},
         ],
     }  # fmt: skip
-    text = " ".join(Parsed(write.render(document | {"causes": causes})).text.split())
+    text = " ".join(PageParser(write.render(document | {"causes": causes})).text.split())
     for words in ("serialisation", "95%", "software", "84%", "Rank 5, computing before MPI_Wait", "12%"):
         assert words in text
     for words in ("93%", "execution", "other calls", "7.1%", "palmette what-if demo --force"):
         assert words in text
     without = causes | {"network": None, "software": None, "plans": None}
-    assert "transfer" in Parsed(write.render(document | {"causes": without})).text
+    assert "transfer" in PageParser(write.render(document | {"causes": without})).text
 
 
 def test_where_nothing_is_found_that_is_said(document: dict[str, Any]) -> None:
-    assert "Nothing here is worth your time" in Parsed(write.render(document | {"findings": []})).text
+    assert "Nothing here is worth your time" in PageParser(write.render(document | {"findings": []})).text
 
 
 def test_a_profile_says_what_would_tell_more() -> None:
     page = write.render(synthetic.document(kind="profile"))
-    parsed = Parsed(page)
+    parsed = PageParser(page)
     assert "palmette run --trace" in parsed.text and "parallel efficiency" not in parsed.text
     assert "Nothing here is worth your time" not in parsed.text
     assert {"timeline", "matrix", "links"}.isdisjoint(parsed.ids)
@@ -123,7 +123,7 @@ def test_a_profile_says_what_would_tell_more() -> None:
 
 @pytest.mark.parametrize("missing", ["timeline", "matrix", "links", "efficiencies"])
 def test_the_page_can_do_without(document: dict[str, Any], missing: str) -> None:
-    parsed = Parsed(write.render(document | {missing: None}))
+    parsed = PageParser(write.render(document | {missing: None}))
     if missing == "efficiencies":
         assert "parallel efficiency" not in parsed.text
         return
@@ -138,7 +138,7 @@ def test_names_are_text_wherever_they_stand(document: dict[str, Any]) -> None:
         "findings": [{**one, "sentence": EVIL, "next": EVIL, "place": EVIL} for one in document["findings"]],
     }  # fmt: skip
     page = write.render(evil)
-    parsed = Parsed(page)
+    parsed = PageParser(page)
     assert parsed.tags.count("script") == 2 and "img" not in parsed.tags
     assert sent(page)["places"] == [EVIL] * 6
     assert parsed.text.count(EVIL) >= 10
@@ -152,7 +152,7 @@ def test_what_is_empty_is_left_out(document: dict[str, Any]) -> None:
     alone = {**document["links"], "nodes": document["links"]["nodes"][:1]}
     split = document["split"] | {"bound_s": 0.0, "waiting_s": 0.0}
     page = write.render(document | {"sizes": [], "durations": [], "links": alone, "split": split, "began": ""})
-    parsed = Parsed(page)
+    parsed = PageParser(page)
     assert {"sizes", "links"}.isdisjoint(parsed.ids)
     assert "what physics needs" not in parsed.text and "until the others have come" in parsed.text
     assert "traced" not in parsed.text

@@ -81,7 +81,7 @@ def test_why_switches_do_not_reduce_is_told(
 
 
 def test_a_library_of_another_version_is_no_switches_library(build: Build, tmp_path: Path) -> None:
-    """As the runtime refuses it."""
+    """The doctor refuses the library as the runtime does."""
     source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in GUARDS)
     library = build("old.so", library=True, source=source, options=["-Wl,-soname,libsharp_coll.so.4"])
     found = next(check for check in examine({"PALMETTE_SHARP": str(library)}, tmp_path).checks if check.name == "SHARP")

@@ -83,7 +83,7 @@ def started_as_rank(folder: Path, rank: int, *words: str) -> subprocess.Complete
 
 
 def test_no_rank_refuses_by_what_it_finds(tmp_path: Path) -> None:
-    """Of a job's ranks some come later, and find what others have begun; all of them find what an earlier job left."""
+    """Some of a job's ranks come later, and find what others have begun; all of them find what an earlier job left."""
     folder = tmp_path / "t"
     assert "PALMETTE_TRACE" in json.loads(started_as_rank(folder, 0).stdout)["environment"]
     own = folder / f"{os.uname().nodename}.palmette"

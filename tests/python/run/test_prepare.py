@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from palmette.run import Prepared, RunError, prepare
+from palmette.run import LaunchPlan, RunError, prepare
 
 Build = Callable[..., Path]
-Prepare = Callable[..., Prepared]
+Prepare = Callable[..., LaunchPlan]
 GATHER = "by_topology:node=linear,leaf=k_nomial.4"
 VARIABLES = {"PALMETTE_FORCE": f"gather={GATHER}"}
 
 
 @pytest.fixture
 def ready(libraries: Path, tmp_path: Path) -> Prepare:
-    def call(*words: str, environment: dict[str, str] | None = None, **options: object) -> Prepared:
+    def call(*words: str, environment: dict[str, str] | None = None, **options: object) -> LaunchPlan:
         base = {"PATH": os.environ["PATH"], **(environment or {})}
         return prepare(words, VARIABLES, base, directory=tmp_path, libraries=libraries, **options)  # type: ignore[arg-type]
 

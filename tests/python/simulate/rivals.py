@@ -21,7 +21,7 @@ from typing import Any
 
 from palmette.files import write_text
 from palmette_lab.simulate import kept
-from palmette_lab.simulate.simgrid import Ended
+from palmette_lab.simulate.simgrid import SimulationResult
 
 ROOT = Path(__file__).resolve().parents[3]
 FILE = ROOT / "tests" / "data" / "simulated" / "rivals.json"
@@ -29,19 +29,19 @@ SAMPLE = 16
 SHORT_CPU_S = 30
 """Tests of limits give less: they want to see a simulation that doesn't end."""
 
-Ran = tuple[Ended, dict[str, Any] | None]
+SimulationRun = tuple[SimulationResult, dict[str, Any] | None]
 
 
 @cache
 def programs_digest() -> str:
-    """Of the sources of the program that rivals run in."""
+    """Return the digest of the sources of the program that rivals run in."""
     digest = hashlib.sha256()
     for path in sorted((ROOT / "src" / "programs" / "simbench").iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def key_of(asked: kept.Asked) -> str:
+def key_of(asked: kept.SimulationKey) -> str:
     """Return a name for all that a simulation without palmette depends on."""
     everything = [asked.simgrid, asked.platform, asked.hosts, list(asked.settings), list(asked.arguments)]
     return hashlib.sha256(json.dumps(everything).encode()).hexdigest()[:24]
@@ -50,12 +50,14 @@ def key_of(asked: kept.Asked) -> str:
 class Rivals:
     """Stands before `run._run`."""
 
-    def __init__(self, simulate: Callable[[str, kept.Asked, int], Ran], mode: str = "", file: Path = FILE) -> None:
+    def __init__(
+        self, simulate: Callable[[str, kept.SimulationKey, int], SimulationRun], mode: str = "", file: Path = FILE
+    ) -> None:
         self._simulate, self._mode, self._file = simulate, mode, file
         self._outputs = _read(file)
         self._new: dict[str, str] = {}
 
-    def __call__(self, smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> Ran:
+    def __call__(self, smpirun: str, asked: kept.SimulationKey, cpu_limit_s: int) -> SimulationRun:
         """Look it up, or simulate it."""
         logs = any(word.startswith("--log=") for word in asked.settings)  # what it logs isn't kept
         if asked.program or logs or cpu_limit_s < SHORT_CPU_S:
@@ -63,7 +65,7 @@ class Rivals:
         key = key_of(asked)
         known = self._outputs.get(key)
         if known is not None and not self._mode and int(key[:8], 16) % SAMPLE:
-            return Ended(known, "", ""), None
+            return SimulationResult(known, "", ""), None
         ended, report = self._simulate(smpirun, asked, cpu_limit_s)
         if known is not None and self._mode != "record" and not ended.trouble:
             assert alike(ended.output, known), f"{self._file.name} has other times for {asked.arguments}"
@@ -88,7 +90,7 @@ class Rivals:
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 PRECISION_S = 2e-8
-"""Of SimGrid's clock, with room for sums of it in another order."""
+"""Precision of SimGrid's clock, with room for sums of it in another order."""
 
 
 def alike(output: str, other: str) -> bool:

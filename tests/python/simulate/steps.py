@@ -16,7 +16,7 @@ from palmette_lab.simulate import cluster, simgrid
 from palmette_lab.simulate.job import make_job
 from palmette_lab.simulate.parameters import Parameters
 from palmette_lab.simulate.platform import platform_xml
-from palmette_lab.simulate.run import UNDERNEATH
+from palmette_lab.simulate.run import BASE_SELECTION
 from planted import BUILD
 
 from .conftest import VALUES
@@ -49,7 +49,7 @@ def record(
         "PALMETTE_ENABLE": "1" if forced else "0",
         **force(**forced),
     }  # fmt: skip
-    configuration = simgrid.configuration(values, UNDERNEATH)
+    configuration = simgrid.configuration(values, BASE_SELECTION)
     ended = simgrid.start(smpirun, folder, ranks, PROGRAM, configuration, words, settings, cpu_limit_s=300)
     assert not ended.trouble, ended.errors
     return read_job(folder / "calls")

@@ -15,7 +15,7 @@ import pytest
 
 from palmette.bench.results import Limit
 from palmette_lab.simulate import cluster, job, kept, parameters, run, simgrid
-from palmette_lab.simulate.compare import Cell, Compared, Trouble
+from palmette_lab.simulate.compare import Cell, ComparisonResult, Failure
 from palmette_lab.simulate.errors import SimulateError
 from palmette_lab.simulate.results_page import results_page
 from palmette_lab.simulate.table import table_lines
@@ -24,7 +24,7 @@ Call = Callable[..., Any]
 VALUES = parameters.read()
 
 
-def asked(**changed: Any) -> kept.Asked:
+def asked(**changed: Any) -> kept.SimulationKey:
     """Something to simulate."""
     values: dict[str, Any] = {
         "simgrid": "3.32",
@@ -36,14 +36,14 @@ def asked(**changed: Any) -> kept.Asked:
         "topology": "",
         "environment": {},
     }
-    return kept.Asked(**(values | changed))
+    return kept.SimulationKey(**(values | changed))
 
 
 def test_what_was_simulated_is_found_again_and_nothing_else_is(tmp_path: Path) -> None:
-    store = kept.Kept(tmp_path / "kept")
-    ended = simgrid.Ended("out", "err", "")
+    store = kept.SimulationCache(tmp_path / "kept")
+    ended = simgrid.SimulationResult("out", "err", "")
     store.keep(asked(), ended, {"calls": []}, 10)
-    assert kept.Kept(tmp_path / "kept").find(asked(), 99) == (ended, {"calls": []})
+    assert kept.SimulationCache(tmp_path / "kept").find(asked(), 99) == (ended, {"calls": []})
     for name, value in (
         ("simgrid", "4.1"),
         ("platform", "<other/>"),
@@ -77,15 +77,15 @@ def test_another_program_of_the_rivals_or_another_start_is_simulated_again(
 
 
 def test_one_that_ran_out_of_time_is_simulated_again_with_more(tmp_path: Path) -> None:
-    store = kept.Kept(tmp_path)
-    store.keep(asked(), simgrid.Ended("", "", "over its 10 s of CPU"), None, 10)
+    store = kept.SimulationCache(tmp_path)
+    store.keep(asked(), simgrid.SimulationResult("", "", "over its 10 s of CPU"), None, 10)
     assert store.find(asked(), 10) is not None
     assert store.find(asked(), 20) is None
 
 
 def test_a_file_that_was_cut_short_is_simulated_again(tmp_path: Path) -> None:
-    store = kept.Kept(tmp_path)
-    store.keep(asked(), simgrid.Ended("out", "", ""), None, 10)
+    store = kept.SimulationCache(tmp_path)
+    store.keep(asked(), simgrid.SimulationResult("out", "", ""), None, 10)
     (file,) = tmp_path.iterdir()
     file.write_text(file.read_text(encoding="utf-8")[:-5], encoding="utf-8")
     assert store.find(asked(), 10) is None
@@ -94,7 +94,7 @@ def test_a_file_that_was_cut_short_is_simulated_again(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(SimulateError, match="choose another folder"):
-        kept.Kept(tmp_path / "file" / "kept")
+        kept.SimulationCache(tmp_path / "file" / "kept")
 
 
 def test_the_results_page_marks_what_misses() -> None:
@@ -103,7 +103,7 @@ def test_the_results_page_marks_what_misses() -> None:
         Cell("gather", 1024, "block", 2e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link"), checked=False),
         Cell("gather", 4096, "block", 3e-6, "linear", {"mpich": 2e-6}, Limit(2e-6, "a link")),
     ]
-    compared = Compared(cells, [Trouble("gather", "block", "impi", "deadlock")])
+    compared = ComparisonResult(cells, [Failure("gather", "block", "impi", "deadlock")])
     page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", compared)
     assert "| 64 B | 1 us / 0.50 mpich / 10.00x | linear |" in page
     assert "| 1K | *~2 us / 1.00 mpich / 20.00x* | linear |" in page
@@ -119,7 +119,9 @@ def test_cells_without_a_rival_are_counted_by_themselves() -> None:
         Cell("gather", 1024, "block", 1e-6, "linear", {}, Limit(1e-6, "a link")),
         Cell("gather", 4096, "block", 3e-6, "linear", {}, Limit(1e-6, "a link")),
     ]
-    page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", Compared(cells, [], notes=["something"]))
+    page = results_page(
+        "Bed", "All.", "palmette-lab simulate", "3.32", ComparisonResult(cells, [], notes=["something"])
+    )
     assert "Of 1 cells 1 are not slower" in page
     assert "2 more have no right rival that ended in its time; 1 of them" in page
     assert "Note: something." in page
@@ -131,7 +133,7 @@ def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
         Cell("gather", 1024, "block", None, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
         Cell("gather", 4096, "block", None, "", {"mpich": 2e-6}, Limit(1e-7, "a link"), ended=False),
     ]
-    compared = Compared(cells, [Trouble("gather", "block", "palmette", "over its 9 s of CPU, from 4K on")])
+    compared = ComparisonResult(cells, [Failure("gather", "block", "palmette", "over its 9 s of CPU, from 4K on")])
     page = results_page("Bed", "All.", "palmette-lab simulate", "3.32", compared)
     assert "Of 3 cells 1 are not slower" in page
     assert "5 %, and 1 are at least" in page
@@ -144,7 +146,7 @@ def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
 
 def test_a_kept_simulation_is_not_run_again(smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seats = job.make_job(cluster.prepared(cluster.from_spec("2node@1GB/s:2core"), VALUES), "block", None)
-    store = kept.Kept(tmp_path)
+    store = kept.SimulationCache(tmp_path)
     first = run.simulate(smpirun, seats, VALUES, run.PALMETTE, "gather", (64,), store=store)
     monkeypatch.setattr(simgrid, "start", None)  # would fail if it were called
     assert run.simulate(smpirun, seats, VALUES, run.PALMETTE, "gather", (64,), store=store) == first

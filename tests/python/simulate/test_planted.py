@@ -21,8 +21,8 @@ from palmette.record.causes import causes_of, with_causes
 from palmette.record.findings import findings_of, trace_files
 from palmette.record.reading import Job, read_job
 from palmette_lab.simulate import simgrid
-from palmette_lab.simulate.run import UNDERNEATH
-from planted import BUILD, LATENCY_MS, SCENARIOS, Planted, analysed, scenarios_of, waits_found, waits_shown
+from palmette_lab.simulate.run import BASE_SELECTION
+from planted import BUILD, LATENCY_MS, SCENARIOS, Scenario, analysed, scenarios_of, waits_found, waits_shown
 
 from .conftest import VALUES
 
@@ -37,11 +37,11 @@ PLATFORM = f"""<?xml version='1.0'?>
 SIMULATED = {name: one for name, one in SCENARIOS.items() if one.simulated and not one.mpi_4}
 ROUNDING_S = 2e-9
 """A begin is rounded to a nanosecond; a wait is a difference of two."""
-Simulated = Callable[..., Job]
+JobSimulation = Callable[..., Job]
 
 
 @pytest.fixture(scope="module")
-def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> JobSimulation:
     """Return the recording of scenarios, each simulated once."""
     jobs: dict[tuple[object, ...], Job] = {}
 
@@ -55,7 +55,7 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
             ended = simgrid.start(
                 smpirun, folder, 4, PROGRAM,
                 # Without the limit of what may be in flight, a window divided by the latency; probes poll seldom.
-                simgrid.configuration(VALUES, UNDERNEATH | {"network/TCP-gamma": "0", "smpi/iprobe": "1e-4"}),
+                simgrid.configuration(VALUES, BASE_SELECTION | {"network/TCP-gamma": "0", "smpi/iprobe": "1e-4"}),
                 [",".join(names), "none"],
                 {
                     "PALMETTE_ENABLE": "0", "PALMETTE_TRACE": str(folder / "calls"),
@@ -83,7 +83,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def assert_equal(found_s: dict[tuple[int, str], float], planted: Planted) -> None:
+def assert_equal(found_s: dict[tuple[int, str], float], planted: Scenario) -> None:
     """Compare sums of all rounds, of ranks and functions."""
     for key in found_s.keys() | planted.waits.keys():
         planted_s = planted.rounds * sum(planted.waits.get(key, ())) * 1e-3
@@ -92,7 +92,7 @@ def assert_equal(found_s: dict[tuple[int, str], float], planted: Planted) -> Non
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_waits_are_exactly_what_was_planted(simulated: Simulated, name: str) -> None:
+def test_waits_are_exactly_what_was_planted(simulated: JobSimulation, name: str) -> None:
     planted = SIMULATED[name]
     waits = analysed(simulated(name))
     found: dict[tuple[int, str], float] = defaultdict(float)
@@ -108,7 +108,7 @@ def test_waits_are_exactly_what_was_planted(simulated: Simulated, name: str) -> 
 
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
-def test_the_late_rank_is_found_first(simulated: Simulated, name: str) -> None:
+def test_the_late_rank_is_found_first(simulated: JobSimulation, name: str) -> None:
     planted, job = SIMULATED[name], simulated(name)
     findings = findings_of(job)
     found = with_causes(findings, causes_of(job, findings))[0]
@@ -124,8 +124,8 @@ def test_the_late_rank_is_found_first(simulated: Simulated, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is not None])
-def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: Simulated, name: str) -> None:
-    """Also where another one passes the delay on."""
+def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: JobSimulation, name: str) -> None:
+    """The rank is named also where another one passes the delay on."""
     job, late = simulated(name), SIMULATED[name].late
     findings = findings_of(job)
     causes = causes_of(job, findings)
@@ -149,7 +149,7 @@ def test_the_rank_to_which_waiting_goes_back_is_named_first(simulated: Simulated
     ],
 )  # fmt: skip
 def test_causes_say_how_often_and_how_late_a_rank_came(
-    simulated: Simulated, name: str, instances: int, waiters: int, late_ms: float
+    simulated: JobSimulation, name: str, instances: int, waiters: int, late_ms: float
 ) -> None:
     """Late behind the one that came before it; of messages behind who waits."""
     waits = analysed(simulated(name))
@@ -160,12 +160,12 @@ def test_causes_say_how_often_and_how_late_a_rank_came(
 
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if not one.waits])
-def test_where_nothing_was_planted_no_rank_is_blamed(simulated: Simulated, name: str) -> None:
+def test_where_nothing_was_planted_no_rank_is_blamed(simulated: JobSimulation, name: str) -> None:
     assert [one for one in findings_of(simulated(name)).found if one.kind != "long_call"] == []
 
 
 @pytest.mark.parametrize("name", [name for name, one in SIMULATED.items() if one.late is None and one.waits])
-def test_where_several_make_others_wait_none_is_blamed_alone(simulated: Simulated, name: str) -> None:
+def test_where_several_make_others_wait_none_is_blamed_alone(simulated: JobSimulation, name: str) -> None:
     job = simulated(name)
     findings = findings_of(job)
     assert findings.found[0].kind == "taking_turns"
@@ -173,7 +173,7 @@ def test_where_several_make_others_wait_none_is_blamed_alone(simulated: Simulate
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_the_records_show_the_same(simulated: Simulated, name: str) -> None:
+def test_the_records_show_the_same(simulated: JobSimulation, name: str) -> None:
     """By the other computation, to which real jobs are compared."""
     found: dict[tuple[int, str], float] = defaultdict(float)
     for (rank, function, _), seconds in waits_shown(simulated(name)).items():
@@ -183,7 +183,7 @@ def test_the_records_show_the_same(simulated: Simulated, name: str) -> None:
 
 # Known to run into its limit of CPU time since the memory of simulated nodes is there: to be mended.
 @pytest.mark.parametrize("served", [pytest.param(True, marks=pytest.mark.long), False], ids=["served", "not-served"])
-def test_one_job_of_all_scenarios_has_the_waits_of_each(simulated: Simulated, table: Path, served: bool) -> None:
+def test_one_job_of_all_scenarios_has_the_waits_of_each(simulated: JobSimulation, table: Path, served: bool) -> None:
     names = [name for name, one in SIMULATED.items() if one.served or not served]
     job = simulated(*names, PALMETTE_ENABLE="1" if served else "0", PALMETTE_COMPARE="0", PALMETTE_TABLE=str(table))
     assert served == any(len(process.recorded.plans) > 1 for process in job.processes)

@@ -226,7 +226,7 @@ def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) 
         return run.Outcome(contender, times, {64: int(contender == "fast"), 1024: 0}, algorithms={64: "linear"})
 
     monkeypatch.setattr(compare, "simulate", simulated)
-    asked = compare.Asked(
+    asked = compare.ComparisonRequest(
         [job.make_job(cluster.from_spec("2node:2core"), "block", None)], ["gather"], [64, 1024], ["fast", "slow"]
     )
     found = compare.compare("smpirun", asked, VALUES, lambda _: None)
@@ -239,7 +239,7 @@ def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) 
 def test_large_sizes_are_simulated_each_by_itself_and_may_have_other_rivals() -> None:
     seats = job.make_job(cluster.from_spec("64node:16core"), "block", None)
     sizes = [8, 64, 512, 4096]
-    asked = compare.Asked(
+    asked = compare.ComparisonRequest(
         [seats], ["alltoall", "bcast"], sizes, ["ompi", "mpich"], rivals_from={"alltoall": (512, ("pair",))}
     )
     runs = [(one.collective, one.contender, tuple(one.sizes)) for one in asked.runs()]
@@ -263,7 +263,9 @@ def test_a_rival_asked_for_some_sizes_only_is_noted(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(compare, "simulate", simulated)
     seats = job.make_job(cluster.from_spec("2node:2core"), "block", None)
-    asked = compare.Asked([seats], ["gather"], [64, 1024], ["ompi"], rivals_from={"gather": (1024, ("linear",))})
+    asked = compare.ComparisonRequest(
+        [seats], ["gather"], [64, 1024], ["ompi"], rivals_from={"gather": (1024, ("linear",))}
+    )
     found = compare.compare("smpirun", asked, VALUES, lambda _: None)
     assert [sorted(cell.rivals_s) for cell in found.cells] == [["ompi"], ["linear"]]
     assert found.notes == ["gather of 1K and more: the rival asked is linear, as others take too long to simulate"]
@@ -326,7 +328,7 @@ def test_the_page_names_rivals_and_limits_and_leaves_out_no_cell(tmp_path: Path)
         compare.Cell("gather", 4096, "block", 5e-6, "linear", {}, limit),
     ]
     target = tmp_path / "page.html"
-    write_comparison(target, [seats], compare.Compared(cells, []), "3.32", "palmette-lab simulate")
+    write_comparison(target, [seats], compare.ComparisonResult(cells, []), "3.32", "palmette-lab simulate")
     page = target.read_text(encoding="utf-8")
     assert "ompi, gather 64 B\n3 us, simulated" in page
     assert "the link of h0" in page

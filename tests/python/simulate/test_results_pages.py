@@ -18,7 +18,7 @@ import pytest
 
 from palmette import _core
 from palmette_lab.simulate import cluster, job, limits, parameters, run
-from palmette_lab.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON
+from palmette_lab.simulate.compare import NEAR_BOUND, NEAR_BOUND_OTHERS, SLOWER_RATIO, WON
 
 Took = Callable[..., dict[int, float]]
 VALUES = parameters.read()
@@ -27,7 +27,7 @@ RESULTS = ROOT / "docs" / "results"
 TEST_BED = "2026-11-26-simulated-test-bed"
 CLOS = "2026-11-26-simulated-clos"
 PAGES = sorted(page.stem for page in RESULTS.glob("*-simulated-*.md") if "placements" not in page.stem)
-FEW = ((TEST_BED, "block", "gather"), (TEST_BED, "cyclic", "bcast"), (TEST_BED, "block", "reduce"))
+QUICK_CASES = ((TEST_BED, "block", "gather"), (TEST_BED, "cyclic", "bcast"), (TEST_BED, "block", "reduce"))
 """Pages, placements and collectives of what is simulated in `make test`."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CELL = re.compile(r"~?([\d.]+) (us|ms|s) / (?:([\d.]+) (\w+)|-) / (?:([\d.]+)x|-)")
@@ -37,7 +37,7 @@ _COUNTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedCell:
     """A cell, to the digits that the page has."""
 
     collective: str
@@ -56,11 +56,11 @@ class Page:
 
     platform: str
     text: str
-    cells: list[Printed]
+    cells: list[PrintedCell]
     means: dict[tuple[str, str], float]
-    """By collective and placement, or `all`."""
+    """Means by collective and placement, or `all`."""
 
-    def cell(self, collective: str, size_bytes: int, placement: str) -> Printed:
+    def cell(self, collective: str, size_bytes: int, placement: str) -> PrintedCell:
         """The only one of its kind."""
         found = [
             it
@@ -76,7 +76,7 @@ def read(name: str) -> Page:
     """The page of that name; placements stand in the headers of its tables."""
     text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     means: dict[tuple[str, str], float] = {}
-    cells: list[Printed] = []
+    cells: list[PrintedCell] = []
     collective, header = "", [""]
     for line in text.splitlines():
         if line.startswith("### "):
@@ -96,14 +96,14 @@ def read(name: str) -> Page:
     return Page(text.split(",")[0].removeprefix("# "), text, cells, means)
 
 
-def cell_of(collective: str, size_bytes: int, placement: str, word: str) -> Printed:
+def cell_of(collective: str, size_bytes: int, placement: str, word: str) -> PrintedCell:
     """What stands in a table: `*10.4 us / 0.82 mvapich2 / 1.82x*`."""
     plain = word.strip("*")
     found = _CELL.fullmatch(plain)
     assert found is not None, word
     number, unit, ratio, _, multiple = found.groups()
     mark = word[: (len(word) - len(plain)) // 2]
-    return Printed(
+    return PrintedCell(
         collective,
         size_bytes,
         placement,
@@ -123,7 +123,7 @@ def test_the_pages_are_there() -> None:
 def test_no_cell_is_slower_than_the_best_rival_and_marks_and_counts_are_those_of_the_cells(name: str) -> None:
     page = read(name)
     compared = [cell for cell in page.cells if cell.ratio is not None]
-    assert all(cell.ratio is not None and cell.ratio <= WITHIN for cell in compared)
+    assert all(cell.ratio is not None and cell.ratio <= SLOWER_RATIO for cell in compared)
     assert not [cell for cell in page.cells if cell.mark == "**"]
     counts = _COUNTS.search(page.text)
     assert counts is not None
@@ -132,7 +132,7 @@ def test_no_cell_is_slower_than_the_best_rival_and_marks_and_counts_are_those_of
     for cell in compared:
         assert cell.ratio is not None and cell.multiple is not None
         # Both are rounded: at the limit itself either mark may be right.
-        ahead, near = round(1 / WON, 2), NEAR.get(cell.collective, NEAR_OTHERS)
+        ahead, near = round(1 / WON, 2), NEAR_BOUND.get(cell.collective, NEAR_BOUND_OTHERS)
         if cell.mark:
             assert cell.ratio >= ahead and cell.multiple >= near, cell
         else:
@@ -183,7 +183,7 @@ def cheap() -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "placement", "collective", "sizes"),
-    [one if one[:3] in FEW else pytest.param(*one, marks=pytest.mark.long) for one in cheap()],
+    [one if one[:3] in QUICK_CASES else pytest.param(*one, marks=pytest.mark.long) for one in cheap()],
 )
 def test_palmette_takes_what_the_page_says(
     name: str, placement: str, collective: str, sizes: tuple[int, ...], took: Took

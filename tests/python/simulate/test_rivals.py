@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from palmette_lab.simulate import kept
-from palmette_lab.simulate.simgrid import Ended
+from palmette_lab.simulate.simgrid import SimulationResult
 
 from . import rivals
 
 
-def asked(**changed: Any) -> kept.Asked:
+def asked(**changed: Any) -> kept.SimulationKey:
     values: dict[str, Any] = {
         "simgrid": "3.32", "platform": "<p/>", "hosts": "h0\n", "settings": ["a"], "arguments": ["--sizes", "8"],
         "program": "", "topology": "", "environment": {},
     }  # fmt: skip
-    return kept.Asked(**(values | changed))
+    return kept.SimulationKey(**(values | changed))
 
 
 class Simulator:
@@ -27,12 +27,12 @@ class Simulator:
     def __init__(self, output: str = "took 0.5\n", trouble: str = "") -> None:
         self.output, self.trouble, self.count = output, trouble, 0
 
-    def __call__(self, _smpirun: str, _asked: kept.Asked, _limit: int) -> tuple[Ended, None]:
+    def __call__(self, _smpirun: str, _asked: kept.SimulationKey, _limit: int) -> tuple[SimulationResult, None]:
         self.count += 1
-        return Ended(self.output, "", self.trouble), None
+        return SimulationResult(self.output, "", self.trouble), None
 
 
-def wanted(sampled: bool, first: int = 0) -> kept.Asked:
+def wanted(sampled: bool, first: int = 0) -> kept.SimulationKey:
     """Something that is in the sample, or isn't."""
     many = (asked(platform=f"<p{n}/>") for n in range(first, first + 1000))
     return next(one for one in many if (int(rivals.key_of(one)[:8], 16) % rivals.SAMPLE == 0) == sampled)
@@ -48,7 +48,7 @@ def test_what_was_recorded_is_found_again(tmp_path: Path) -> None:
     other.write()
     simulator = Simulator("took 9\n")
     again = rivals.Rivals(simulator, "", file)
-    assert again("", one, 60) == (Ended("took 0.5\n", "", ""), None)
+    assert again("", one, 60) == (SimulationResult("took 0.5\n", "", ""), None)
     assert again("", two, 60)[0].output == "took 7\n"
     assert again("", asked(hosts="h2\n"), 60)[0].output == "took 9\n", "simulated, since it isn't there"
 

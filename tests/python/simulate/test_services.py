@@ -118,7 +118,7 @@ def test_no_time_is_below_the_bound(machine: str, smpirun: str) -> None:
 
 
 def test_only_palmettes_allreduce_has_services(smpirun: str) -> None:
-    """Beside them everything else takes as long as on a machine without."""
+    """All but palmette's allreduce takes as long as on a machine without services."""
     machine, without = SPLIT, SPLIT.split(":", 1)[1]
     for contender, collective in ((run.PALMETTE, "bcast"), (run.PALMETTE, "allreduce"), ("mpich", "allreduce")):
         times = [run.simulate(smpirun, on(it), VALUES, contender, collective, (10_000,)) for it in (machine, without)]

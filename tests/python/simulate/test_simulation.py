@@ -14,7 +14,7 @@ import pytest
 from palmette.bench.settings import BLOCKING
 from palmette.settings import force
 from palmette_lab.simulate import cluster, job, kept, parameters, platform, run, simgrid
-from palmette_lab.simulate.compare import Asked, compare
+from palmette_lab.simulate.compare import ComparisonRequest, compare
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -114,7 +114,7 @@ def test_a_slower_uplink_takes_longer(smpirun: str) -> None:
 
 
 def test_a_rival_that_fails_is_shown_as_such_and_not_compared_with(smpirun: str) -> None:
-    asked = Asked([on(ranks=16, placement="block")], ["allgather"], [64], ["mpich", "no-such-algorithm"])
+    asked = ComparisonRequest([on(ranks=16, placement="block")], ["allgather"], [64], ["mpich", "no-such-algorithm"])
     found = compare(smpirun, asked, VALUES, lambda _: None)
     assert set(found.cells[0].rivals_s) == {"mpich"}
     (trouble,) = found.troubles
@@ -252,7 +252,7 @@ def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
         settings = simgrid.configuration(VALUES, selector)
         settings += ["--cfg=smpi/display-timing:yes", "--log=smpi_utils.thres:info"]
         words = ["--variant", "alone", "--collective", collective, "--sizes", "64", "--checked-bytes", "0"]
-        asked = kept.Asked(simgrid.VERSION, xml, hosts, settings, [*words, *run.end_costs(VALUES)], "", "", {})
+        asked = kept.SimulationKey(simgrid.VERSION, xml, hosts, settings, [*words, *run.end_costs(VALUES)], "", "", {})
         ended, _ = run.started(smpirun, asked, 60, None)
         assert ended.trouble == ""
         whole = re.search(r"Simulated time: (\S+) seconds", ended.errors)

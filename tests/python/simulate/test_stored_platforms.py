@@ -22,13 +22,13 @@ class Group:
     """A switch of a written platform, with the switches or hosts below it."""
 
     up_bytes_per_s: float
-    """Of its uplink; 0 where it has none."""
+    """Rate of the switch's uplink; 0 where it has none."""
     groups: list[Group]
     hosts: list[float]
     """The rate of each host's link."""
 
 
-class Written:
+class StoredPlatform:
     """A platform that was written, as SimGrid reads it."""
 
     def __init__(self, file: Path) -> None:
@@ -53,7 +53,7 @@ def written(tmp_path: Path, palmette_lab: Call) -> Callable[[str], Group]:
         file = tmp_path / f"{name}.xml"
         result = palmette_lab("simulate", "--platform", name, "--write-platform", file)
         assert result.status == 0, result.err
-        return Written(file).whole
+        return StoredPlatform(file).whole
 
     return write
 
@@ -64,7 +64,7 @@ def places(name: str) -> list[int]:
 
 
 def hosts_below(group: Group) -> int:
-    """All of them, at any depth."""
+    """Return the number of hosts below a group, at any depth."""
     return len(group.hosts) + sum(map(hosts_below, group.groups))
 
 

@@ -55,7 +55,7 @@ def test_a_comparison_whose_traffic_takes_too_long_to_be_watched_goes_on_and_say
     monkeypatch.setattr(compare, "watched", too_long)
     bed, others = background()
     jobs = [job.make_job(bed, placement, None, others) for placement in ("block", "cyclic")]
-    found = compare.compare(smpirun, compare.Asked(jobs, ["gather"], [64], []), VALUES, lambda _: None)
+    found = compare.compare(smpirun, compare.ComparisonRequest(jobs, ["gather"], [64], []), VALUES, lambda _: None)
     assert [cell.palmette_s for cell in found.cells] != [None, None]
     assert list(found.notes) == ["palmette doesn't know the load of links: over its 1 s of CPU"]
     assert found.loads == ()

@@ -14,7 +14,7 @@ from palmette.record.causes import causes_of
 from palmette.record.findings import findings_of
 from palmette.record.machine import seats_of
 from palmette.record.reading import Job
-from palmette.record.what_if import Wanted, auto_placement, with_changes, with_costs
+from palmette.record.what_if import Alternative, auto_placement, with_changes, with_costs
 
 from .steps import record, time_of
 
@@ -22,11 +22,11 @@ SPEC = "3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
 RANKS = 16
 FASTER = "3leaf@100Mbit/s~200us:3+3+2node@100Mbit/s~100us:2core"
 ROUNDS = 4
-Simulated = Callable[..., Job]
+JobSimulation = Callable[..., Job]
 
 
 @pytest.fixture(scope="module")
-def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> JobSimulation:
     """Return the recording of the program with algorithms on a placement, each simulated once."""
     jobs: dict[tuple[object, ...], Job] = {}
 
@@ -40,7 +40,7 @@ def simulated(smpirun: str, tmp_path_factory: pytest.TempPathFactory) -> Simulat
     return simulate
 
 
-def expected_s(job: Job, wanted: Wanted) -> float:
+def expected_s(job: Job, wanted: Alternative) -> float:
     seats, missing = seats_of(job)
     assert seats is not None and not missing
     found = with_changes(job, seats, wanted)
@@ -49,8 +49,8 @@ def expected_s(job: Job, wanted: Wanted) -> float:
     return found.expected_s
 
 
-def placed(job: Job, form: str) -> Wanted:
-    return Wanted(job=_core.Job(_core.Machine.from_file(str(job.folder / "topology.json")), form, RANKS))
+def placed(job: Job, form: str) -> Alternative:
+    return Alternative(job=_core.Job(_core.Machine.from_file(str(job.folder / "topology.json")), form, RANKS))
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def placed(job: Job, form: str) -> Wanted:
     ],
 )  # fmt: skip
 def test_other_algorithms_take_what_is_expected(
-    simulated: Simulated, collective: str, size: int, was: str, now: str
+    simulated: JobSimulation, collective: str, size: int, was: str, now: str
 ) -> None:
     job = simulated(collective, size, 0, "block", **{collective: was})
     real_s = time_of(simulated(collective, size, 0, "block", **{collective: now}))
-    found_s = expected_s(job, Wanted({collective: now}))
+    found_s = expected_s(job, Alternative({collective: now}))
     print(f"{collective} {was} -> {now}: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
     assert found_s == pytest.approx(real_s, rel=0.15)
 
@@ -74,7 +74,7 @@ def test_other_algorithms_take_what_is_expected(
 @pytest.mark.parametrize(
     ("was", "now"), [("cyclic", "block"), ("block", "cyclic"), ("cyclic", "random:1"), ("random:2", "block")]
 )
-def test_other_placements_take_what_is_expected(simulated: Simulated, was: str, now: str) -> None:
+def test_other_placements_take_what_is_expected(simulated: JobSimulation, was: str, now: str) -> None:
     job = simulated("none", 0, 60000, was)
     real_s = time_of(simulated("none", 0, 60000, now))
     found_s = expected_s(job, placed(job, now))
@@ -82,13 +82,13 @@ def test_other_placements_take_what_is_expected(simulated: Simulated, was: str, 
     assert found_s == pytest.approx(real_s, rel=0.25)
 
 
-def test_exchanges_change_as_their_bounds_do(simulated: Simulated) -> None:
+def test_exchanges_change_as_their_bounds_do(simulated: JobSimulation) -> None:
     """The MPI's own, with a count and a type for each block, on uplinks twice as fast."""
     job, other = simulated("alltoallw", 16384, 0, "cyclic"), simulated("alltoallw", 16384, 0, "cyclic", FASTER)
     machine = _core.Machine.from_file(str(other.folder / "topology.json"))
     seats, _ = seats_of(job)
     assert seats is not None
-    found = with_changes(job, seats, Wanted(job=_core.Job(machine, "cyclic", RANKS)))
+    found = with_changes(job, seats, Alternative(job=_core.Job(machine, "cyclic", RANKS)))
     print(
         f"alltoallw: {time_of(job):.4f}, expected {found.expected_s:.4f}, {found.expected_s / time_of(other) - 1:+.1%}"
     )
@@ -101,7 +101,7 @@ def test_exchanges_change_as_their_bounds_do(simulated: Simulated) -> None:
     assert causes.unbounded.startswith("what MPI_Alltoallw needs at least isn't known")
 
 
-def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated) -> None:
+def test_the_placement_that_is_found_gains_what_is_expected(simulated: JobSimulation) -> None:
     job = simulated("none", 0, 60000, "random:2")
     seats, _ = seats_of(job)
     assert seats is not None
@@ -113,15 +113,15 @@ def test_the_placement_that_is_found_gains_what_is_expected(simulated: Simulated
     assert found_s == pytest.approx(real_s, rel=0.25)
 
 
-def test_another_network_gives_what_is_expected(simulated: Simulated) -> None:
+def test_another_network_gives_what_is_expected(simulated: JobSimulation) -> None:
     job, other = simulated("none", 0, 60000, "cyclic"), simulated("none", 0, 60000, "cyclic", FASTER)
     machine = _core.Machine.from_file(str(other.folder / "topology.json"))
-    found_s, real_s = expected_s(job, Wanted(job=_core.Job(machine, "cyclic", RANKS))), time_of(other)
+    found_s, real_s = expected_s(job, Alternative(job=_core.Job(machine, "cyclic", RANKS))), time_of(other)
     print(f"faster: {time_of(job):.4f}, expected {found_s:.4f}, {found_s / real_s - 1:+.1%}")
     assert found_s == pytest.approx(real_s, rel=0.25)
 
 
-def test_nothing_that_is_known_is_quicker_than_bounds(simulated: Simulated) -> None:
+def test_nothing_that_is_known_is_quicker_than_bounds(simulated: JobSimulation) -> None:
     job = simulated("allgather", 16384, 0, "block", allgather="ring")
     seats, _ = seats_of(job)
     ideal, bound = (with_costs(job, seats, which) for which in ("ideal", "bound"))
@@ -130,7 +130,7 @@ def test_nothing_that_is_known_is_quicker_than_bounds(simulated: Simulated) -> N
         assert bound.expected_s < time_of(simulated("allgather", 16384, 0, "block", allgather=other))
 
 
-def test_a_hot_link_is_told_from_software(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hot_link_is_told_from_software(simulated: JobSimulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cyclic placement fills the switches' uplinks: what is lost is the network's."""
     job = simulated("none", 0, 60000, "cyclic")
     seats, _ = seats_of(job)
@@ -158,7 +158,7 @@ def test_a_hot_link_is_told_from_software(simulated: Simulated, monkeypatch: pyt
 
 
 def test_a_full_link_is_told_with_who_fills_it_and_the_gain_of_another_order(
-    simulated: Simulated, palmette: Callable[..., Any]
+    simulated: JobSimulation, palmette: Callable[..., Any]
 ) -> None:
     job = simulated("none", 0, 60000, "cyclic")
     told = json.loads(palmette("report", job.folder, "--json").out)
@@ -173,7 +173,7 @@ def test_a_full_link_is_told_with_who_fills_it_and_the_gain_of_another_order(
     assert all(one["gain"] is None for one in told["findings"] if one["kind"] == "full_link")
 
 
-def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable[..., Any]) -> None:
+def test_long_calls_are_told_what_helps(simulated: JobSimulation, palmette: Callable[..., Any]) -> None:
     job = simulated("bcast", 262144, 0, "block", bcast="linear")
     told = json.loads(palmette("report", job.folder, "--json").out)
     (one,) = (one for one in told["findings"] if one["kind"] == "long_call")
@@ -184,12 +184,12 @@ def test_long_calls_are_told_what_helps(simulated: Simulated, palmette: Callable
     assert found["gain"] == pytest.approx(one["gain"])
 
 
-def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[..., Any]) -> None:
+def test_the_command_says_the_same(simulated: JobSimulation, palmette: Callable[..., Any]) -> None:
     job = simulated("allgather", 16384, 0, "block", allgather="ring")
     told = palmette("what-if", job.folder, "--force", "allgather=linear")
     assert told.status == 0, told.err
     found = json.loads(palmette("what-if", job.folder, "--force", "allgather=linear", "--json").out)
-    assert found["expected_s"] == pytest.approx(expected_s(job, Wanted({"allgather": "linear"})))
+    assert found["expected_s"] == pytest.approx(expected_s(job, Alternative({"allgather": "linear"})))
     assert _core.format_duration(found["expected_s"]) in told.out
     assert not [line for line in told.out.splitlines() if len(line) > 80 and str(job.folder) not in line]
     assert found["next"].startswith("palmette run") and "--force allgather=linear" in found["next"]
@@ -197,7 +197,7 @@ def test_the_command_says_the_same(simulated: Simulated, palmette: Callable[...,
 
 
 def test_the_command_writes_the_placement_that_it_finds(
-    simulated: Simulated, palmette: Callable[..., Any], tmp_path: Path
+    simulated: JobSimulation, palmette: Callable[..., Any], tmp_path: Path
 ) -> None:
     job, hosts = simulated("none", 0, 60000, "cyclic"), tmp_path / "hosts"
     told = palmette("what-if", job.folder, "--placement", "auto", "--write", f"hydra={hosts}", "--json")

@@ -9,7 +9,7 @@ import pytest
 from palmette import _core
 from palmette.tune.decide import Verdict
 from palmette.tune.results import Cell
-from palmette.tune.rows import Decided, Surroundings, merged, rows_of
+from palmette.tune.rows import FinalVerdict, Surroundings, merged, rows_of
 from palmette.tune.session import table_of
 from palmette.tune.validity import Range, holds_for, own_range
 
@@ -17,12 +17,12 @@ AROUND = Surroundings("mpich", True, False, "2026-11-21", "16 ranks, 8 nodes")
 HERE = Range(8, 32, 4, 16, 1, 4)
 
 
-def decided(function: str, size: int, spec: str, holds: Range = HERE) -> Decided:
+def decided(function: str, size: int, spec: str, holds: Range = HERE) -> FinalVerdict:
     outcome = "present" if spec == "table" else "better"
-    return Decided(Verdict(Cell(function, size), outcome, spec, 1e-3, 2e-3, 3e-3, 20), "ring", holds)  # type: ignore[arg-type]
+    return FinalVerdict(Verdict(Cell(function, size), outcome, spec, 1e-3, 2e-3, 3e-3, 20), "ring", holds)  # type: ignore[arg-type]
 
 
-def rows(*found: Decided) -> list[dict[str, Any]]:
+def rows(*found: FinalVerdict) -> list[dict[str, Any]]:
     made = rows_of(found, AROUND)
     _core.Table.from_json({"format": "palmette-table", "version": 1, "rows": made})
     return made

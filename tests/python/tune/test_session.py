@@ -13,7 +13,7 @@ import pytest
 from palmette import _core
 from palmette.cli.tune_show import result_json, result_lines
 from palmette.tune.decide import FEWEST_ROUNDS
-from palmette.tune.job import How, Question, Watcher
+from palmette.tune.job import Question, RoundOptions, Watcher
 from palmette.tune.plan import SitePlan, cells_of, plan_site
 from palmette.tune.results import MPI, TABLE
 from palmette.tune.session import Outcome, Session
@@ -89,7 +89,7 @@ def tuned(tmp_path: Path) -> Callable[..., tuple[MadeUpSite, SitePlan, Outcome]]
         plan.questions = [Question(one.cell, dict.fromkeys(specs, 1e-3)) for one in plan.questions]
         with open_tunings(tmp_path / "tuning.sqlite", create=True) as store:
             store.begin("2026-11-21T10:00:00Z", {}, "made up", None, {})
-            outcome = Session([plan], 600.0, How(), store, Watcher(), unconfirmed=unconfirmed).run()
+            outcome = Session([plan], 600.0, RoundOptions(), store, Watcher(), unconfirmed=unconfirmed).run()
         return site, plan, outcome
 
     return tune

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palmette.mpi.launch.identify import Identified, LauncherKind, identify
+from palmette.mpi.launch.identify import LauncherKind, LauncherVersion, identify
 
 if TYPE_CHECKING:
     from palmette.mpi.launch.job import Job, Launcher, LaunchError, with_variables
 
 __all__ = [
-    "Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "identify", "launcher", "with_variables",
+    "Job", "LaunchError", "Launcher", "LauncherKind", "LauncherVersion", "identify", "launcher", "with_variables",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from palmette.mpi.launch.job import Job
 
 STARTS = ("run", "submit")
-"""Its commands that start a program's tasks."""
+"""Flux's commands that start a program's tasks."""
 
 
 class Flux:

@@ -25,7 +25,7 @@ _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
 )
 
 
-class Identified(NamedTuple):
+class LauncherVersion(NamedTuple):
     """The kind of a launcher and the version that it prints."""
 
     kind: LauncherKind
@@ -42,7 +42,7 @@ def launcher_key(program: Path | None, environment: Mapping[str, str]) -> list[o
 
 
 @cache
-def identify(program: Path) -> Identified | None:
+def identify(program: Path) -> LauncherVersion | None:
     """Run `program --version` and return what it is, or None when it is no launcher that palmette knows.
 
     The answer is cached, also on disk as long as the program doesn't change.
@@ -50,14 +50,14 @@ def identify(program: Path) -> Identified | None:
     key = launcher_key(program, os.environ)
     known = recall("launcher", key)
     if isinstance(known, list) and len(known) == 2 and known[0] in get_args(LauncherKind):
-        return Identified(known[0], str(known[1]))
+        return LauncherVersion(known[0], str(known[1]))
     found = _ask(program)
     if found is not None:
         keep("launcher", key, [found.kind, found.version])
     return found
 
 
-def _ask(program: Path) -> Identified | None:
+def _ask(program: Path) -> LauncherVersion | None:
     import subprocess  # not needed where the answer is known
 
     try:
@@ -76,10 +76,10 @@ def _ask(program: Path) -> Identified | None:
     return identify_text(answer.stdout)
 
 
-def identify_text(text: str) -> Identified | None:
+def identify_text(text: str) -> LauncherVersion | None:
     """Return what a launcher is that prints `text` as its version, or None."""
     for kind, sign in _SIGNS:
         match = re.search(sign, text, re.DOTALL if kind == "intel_hydra" else re.MULTILINE)
         if match:
-            return Identified(kind, match.group("version"))
+            return LauncherVersion(kind, match.group("version"))
     return None

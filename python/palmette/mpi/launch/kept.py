@@ -17,7 +17,7 @@ from typing import Any
 MAX_ENTRIES = 256
 """The oldest entries are evicted when there are more."""
 MAX_BYTES = 256 * 1024
-"""Of one file; longer entries aren't cached."""
+"""Size of the largest entry that is cached."""
 
 Signature = list[int]
 """What changes when a file does: device, inode, size, times of the last change of contents and of permissions in ns."""

@@ -23,12 +23,12 @@ class Format:
 
     module: str
     needs_calls: bool = False
-    """Single calls, which a profile doesn't have."""
+    """Whether it needs single calls, which a profile doesn't have."""
     has_calls: bool = True
-    """Of a trace; else sums, as of a profile."""
+    """Whether it has single calls where a trace is converted; else sums, as of a profile."""
     is_folder: bool = False
     passes: int = 1
-    """How often it reads the calls: messages are matched before anything is written."""
+    """How often the writer reads the calls: messages are matched before anything is written."""
 
 
 FORMATS = {
@@ -45,8 +45,8 @@ FORMATS = {
 
 
 @dataclass(frozen=True)
-class Converted:
-    """What was written."""
+class Conversion:
+    """Counts of what a conversion has written."""
 
     counts: Counts
     ranks: int
@@ -62,7 +62,7 @@ def convert(
     from_s: float | None = None,
     until_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Converted:
+) -> Conversion:
     """Write a job, some of its ranks (None: all), or a window of it in the format `name`.
 
     Times are seconds since the job's first call. `progress` is told how many calls were read, and of how many. Output
@@ -88,7 +88,7 @@ def convert(
         _refuse_nothing(counts, selection)
     else:
         counts = _replace(output, form, lambda path: _refuse_nothing(write(path, selection), selection))
-    return Converted(counts, len(selection.chosen), _notes(selection, form))
+    return Conversion(counts, len(selection.chosen), _notes(selection, form))
 
 
 def _refuse_nothing(counts: Counts, selection: Selection) -> Counts:

@@ -15,7 +15,7 @@ class Counts:
     requests: int = 0
     messages: int = 0
     seconds: float = 0.0
-    """Of the calls together."""
+    """Seconds of all calls together."""
 
     def add(self, call: Call) -> None:
         """Count a call, or a request."""

@@ -18,9 +18,9 @@ class Message(NamedTuple):
     """A send and the receive that got it."""
 
     number: int
-    """Counted from 1."""
+    """Number of the message, counted from 1."""
     bytes: int
-    """As sent: a receive only says how much it has room for."""
+    """Bytes as sent: a receive only says how much it has room for."""
     sender: int
     """Index into Selection.everyone."""
     send: int
@@ -35,13 +35,13 @@ class Messages:
 
     all: list[Message] = field(default_factory=list)
     sent: dict[int, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
-    """By process and Call.number."""
+    """Sent messages by process and Call.number."""
     received: dict[int, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
 
 
 class _End(NamedTuple):
     position: int
-    """On its channel."""
+    """Place of the message on its channel."""
     call: int
     bytes: int
 

@@ -56,7 +56,7 @@ def write(path: Path, selection: Selection) -> Counts:
     return writer.counts
 
 
-class _Taken:
+class _SampleQueue:
     """Samples of a thread, taken off as time goes on."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
@@ -105,7 +105,7 @@ class _Writer:
         self._metric: Any = None
         self._stack: Any = None
         self._contexts: dict[int, Any] = {}
-        """By site."""
+        """Handle of the calling context of each site."""
         self._samples = samples_of(selection)
 
     def process(self, index: int, found: messages.Messages) -> None:
@@ -131,7 +131,7 @@ class _Writer:
                 location = made.location(f"thread {thread}", kind, group=self._groups[index])
             events = self._archive.event_writer_from_location(location)
             events.enter(steps[0].call.begin_ns, program)
-            taken = _Taken(sampled[thread])
+            taken = _SampleQueue(sampled[thread])
             taken.until(steps[0].call.begin_ns)
             for step in steps:
                 for one in taken.until(step.call.begin_ns):

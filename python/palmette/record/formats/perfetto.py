@@ -37,7 +37,7 @@ SAMPLE_PID, SAMPLE_TID, SAMPLE_STACK, SAMPLE_MODE, SAMPLE_COUNT, USER_MODE = 2, 
 IID, INTERNED_TEXT, FUNCTION_NAME, LINE = 1, 2, 3, 4  # EventName and so on, SourceLocation
 
 MOST_ANNOTATIONS = 1 << 16
-"""That are kept: sizes, peers and tags repeat themselves."""
+"""Annotations that are kept for reuse: sizes, peers and tags repeat themselves."""
 ONLY_SEQUENCE = number(SEQUENCE, 1)
 END_EVENT = number(TYPE, END)
 
@@ -53,7 +53,7 @@ class _Writer:
         self._constant: dict[tuple[str, bool, int, int, str, int], bytes] = {}
         self._frames: dict[Site, int] = {}
         self._mappings: set[int] = set()
-        """By the number of their path."""
+        """Numbers of the paths that have a mapping."""
         self._stacks: dict[int, int] = {}
         self._uuid = 0
         self._packet(number(SEQUENCE_FLAGS, STATE_CLEARED))

@@ -19,15 +19,15 @@ class Sample(NamedTuple):
     """One sample, outside of MPI."""
 
     at_ns: int
-    """Since the job's first call."""
+    """Nanoseconds since the job's first call."""
     thread: int
-    """As calls number it; 0: one that makes none."""
+    """Number of the thread, as in calls; 0: a thread that makes none."""
     thread_id: int
-    """The system's."""
+    """Thread id of the system."""
     site: int
-    """Innermost, of `Samples.contexts`."""
+    """Innermost site, in `Samples.contexts`."""
     cpu_ns: int
-    """Of its thread since its sample before."""
+    """Processor time of its thread since its previous sample."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Samples:
     contexts: Contexts
     _selection: Selection
     _sites: dict[int, list[int]]
-    """By index of the process and context."""
+    """Site of each context, by index of the process."""
 
     def stack(self, site: int) -> list[Site]:
         """Return a stack, the outermost function first."""

@@ -31,7 +31,7 @@ class Call(NamedTuple):
     begin_ns: int
     end_ns: int
     thread: int
-    """In its process, from 1. Of a request, the thread that completed it."""
+    """Number of the thread in its process, from 1; for a request, the thread that completed it."""
     function: str
     is_request: bool
     path: int
@@ -43,9 +43,9 @@ class Call(NamedTuple):
     """Rank in the communicator, or root of a collective; -1: none, -2: any."""
     tag: int
     instance: int
-    """Of a collective, counted from 1 on its communicator; else 0."""
+    """Number of a collective on its communicator, counted from 1; else 0."""
     algorithm: str
-    """By which palmette served it; empty: it was left to the MPI."""
+    """Algorithm by which palmette served it; empty: it was left to the MPI."""
 
 
 class Sum(NamedTuple):

@@ -11,7 +11,7 @@ from palmette.record.formats.selection import Call, Selection
 ROUNDING_NS = 3
 """A request and the call that completed it end together, each rounded for itself."""
 DURATION_BITS = 26
-"""Of which a record keeps the upper ones: the end of a long request is as much less exact."""
+"""Upper bits of a duration that a record keeps: the end of a longer request is less exact accordingly."""
 
 
 @dataclass
@@ -29,9 +29,9 @@ class Threads:
     """What a process did."""
 
     steps: dict[int, list[Step]]
-    """By thread, by begin; calls of one thread don't overlap."""
+    """Steps of each thread by begin; calls of one thread don't overlap."""
     requests: list[Call]
-    """By begin."""
+    """Requests by begin."""
 
 
 def threads_of(selection: Selection, index: int) -> Threads:

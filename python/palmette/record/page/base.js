@@ -68,7 +68,7 @@ async function column(text, Values) {
 
 const canUnpack = () => typeof DecompressionStream === "function";
 
-/** Colours of the style sheet, which follow the dark mode: pictures are drawn with them. */
+/** Colors of the style sheet, which follow the dark mode: pictures are drawn with them. */
 const colors = {};
 
 function readColors() {
@@ -81,7 +81,7 @@ function readColors() {
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** The colour of a value from 0 to 1 on the sequential scale. */
+/** The color of a value from 0 to 1 on the sequential scale. */
 function heat(value) {
   const at = Math.min(Math.max(value, 0), 1) * (colors.heat.length - 1);
   const low = colors.heat[Math.floor(at)];
@@ -89,7 +89,7 @@ function heat(value) {
   return `rgb(${low.map((part, i) => Math.round(part + (high[i] - part) * (at - Math.floor(at)))).join(",")})`;
 }
 
-/** Functions by their time: the costliest have colours of their own, the rest shares one. */
+/** Functions by their time: the costliest have colors of their own, the rest shares one. */
 function rankFunctions(page) {
   const time = new Array(page.functions.length).fill(0);
   for (const path of page.paths) time[path.function] += path.seconds;
@@ -160,7 +160,7 @@ const tip = {
   },
 };
 
-/** Draw now, and whenever the width or the colours change. */
+/** Draw now, and whenever the width or the colors change. */
 function onResize(element, draw) {
   let width = -1;
   new ResizeObserver(() => {

@@ -71,7 +71,7 @@ class LinksData {
     const carried = this.bytes(node, side, range);
     if (!node.rate || carried === null) return null;
     const time = range ? (range[1] - range[0]) * this.binWidth : this.span;
-    // Of what is sent at the very end a rest may be left to be carried.
+    // A rest of what is sent at the very end may be left to be carried.
     return time > 0 ? Math.min(1, carried / (node.rate * time)) : null;
   }
 

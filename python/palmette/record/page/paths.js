@@ -50,7 +50,7 @@ function startPaths(page) {
   show();
 }
 
-/** A function's name with its colour. */
+/** A function's name with its color. */
 const swatch = (page, index) =>
   make(
     "span",

@@ -97,7 +97,7 @@ class TimelinePicture {
     return functionColor(this.page, index);
   }
 
-  /** Shares of each column of pixels: stacked where rows are high enough, else mixed into one colour. */
+  /** Shares of each column of pixels: stacked where rows are high enough, else mixed into one color. */
   drawShares(level, ratio) {
     const [from, to] = this.view;
     const columns = Math.round(this.plotWidth * ratio);
@@ -182,7 +182,7 @@ class TimelinePicture {
         const left = this.x(calls.begin[call] * unit);
         const right = this.x((calls.begin[call] + calls.length[call]) * unit);
         drawn += 1;
-        // Of calls that end in one pixel the first is seen.
+        // Only the first of the calls that end in one pixel is seen.
         if (right < free && data.lanes === 1) continue;
         const top = snapped(above + data.lane[call] * high);
         // What is narrower than a pixel is drawn paler by the browser.
@@ -199,7 +199,7 @@ class TimelinePicture {
     return drawn;
   }
 
-  /** Waiting is red, and hatched where there is room: not only the colour tells it. */
+  /** Waiting is red, and hatched where there is room: not only the color tells it. */
   drawWait(left, top, width, height) {
     const { context } = this;
     context.fillStyle = colors.waiting;

@@ -16,13 +16,13 @@ from palmette.record.reading import RecordError
 from palmette.units import bytes_text
 
 MOST_BYTES = 3_000_000
-"""Of a page: what it shows least of goes first, until it's smaller."""
+"""Size of the largest page: what shows least is left out first, until the page is smaller."""
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
     "base", "timeline_data", "timeline_draw", "timeline", "paths", "flame", "matrix", "links_data", "links", "sampled",
     "sizes", "start",
 )  # fmt: skip
-"""In this order: they are one script."""
+"""Scripts of the page in order: they are joined to one."""
 _SENT = (
     "ranks", "functions", "places", "timeline", "paths", "flame", "matrix", "links", "sizes", "durations",
     "sampled", "viewed",

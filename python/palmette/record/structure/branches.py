@@ -23,7 +23,7 @@ class Machine:
 
     name: str
     gap: bytes
-    """Between functions: instructions that do nothing, behind which what reads wrongly is in step again."""
+    """Padding between functions: instructions that do nothing, after which decoding is in step again."""
     kinds: tuple[tuple[str, re.Pattern[str]], ...]
 
 
@@ -42,7 +42,7 @@ MACHINES = {
         ),
     ),
 }  # fmt: skip
-"""By e_machine of ELF files."""
+"""Instruction sets by e_machine of ELF files."""
 LINE = re.compile(
     r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|addr32|data16|rep|repn?z|cs|ds) )*([^\s]+)[ \t]*([^\n]*)$", re.MULTILINE
 )
@@ -55,9 +55,9 @@ class Instruction(NamedTuple):
 
     address: int
     following: int
-    """The next one's address."""
+    """Address of the next instruction."""
     target: int
-    """Of a conditional branch or a jump; else -1."""
+    """Target address of a conditional branch or a jump; else -1."""
     kind: str
     """conditional, jump, indirect or leave (the function); empty of others, calls among them."""
 
@@ -69,13 +69,13 @@ class Code:
     parts: tuple[tuple[int, bytes], ...]
 
 
-class _Laid(NamedTuple):
+class _FilePart(NamedTuple):
     """A part of a function in the file that objdump reads."""
 
     begin: int
     end: int
     move: int
-    """From there to the address in the module."""
+    """Offset from the address in the text to the address in the module."""
     function: int
 
 
@@ -94,12 +94,12 @@ class Disassembler:
 
     def read(self, functions: Sequence[Code]) -> list[list[Instruction]]:
         """Return the instructions of functions, each by address. Cost: some 3 us an instruction. Raises ValueError."""
-        laid: list[_Laid] = []
+        laid: list[_FilePart] = []
         with tempfile.NamedTemporaryFile(prefix="palmette-code-") as file:
             at = 0
             for number, function in enumerate(functions):
                 for begin, part in function.parts:
-                    laid.append(_Laid(at, at + len(part), begin - at, number))
+                    laid.append(_FilePart(at, at + len(part), begin - at, number))
                     padded = part + bytes(-len(part) % 4) + self._machine.gap
                     file.write(padded)
                     at += len(padded)
@@ -123,11 +123,11 @@ class Disassembler:
             raise ValueError(f"objdump fails ({told}): loops aren't told")
         return made.stdout
 
-    def _parsed(self, text: str, laid: Sequence[_Laid]) -> list[tuple[Instruction, int]]:
+    def _parsed(self, text: str, laid: Sequence[_FilePart]) -> list[tuple[Instruction, int]]:
         """Return instructions and the number of their function."""
         found = []
         begins = [one.begin for one in laid]
-        part = _Laid(0, 0, 0, 0)
+        part = _FilePart(0, 0, 0, 0)
         before: tuple[int, int, str] | None = None
         for match in LINE.finditer(text):
             at = int(match[1], 16)

@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from palmette.record.structure.symbol_table import build_id
 
 DEBUG = Path("/usr/lib/debug")
-"""Where distributions put separate files."""
+"""Where distributions put separate debug files."""
 
 
 def debug_file(module: Path, elf: ELFFile) -> Path | None:

@@ -22,7 +22,7 @@ BLOCKS = (LEXICAL_BLOCK, TRY_BLOCK, CATCH_BLOCK, WITH_STMT)
 NAME, CALL_FILE, CALL_LINE, LINKAGE_NAME, MIPS_LINKAGE_NAME = 0x03, 0x58, 0x59, 0x6E, 0x2007
 COMP_DIR, DWO_NAME, GNU_DWO_NAME = 0x1B, 0x76, 0x2130
 SKELETON_UNIT = 0x04
-"""Of DW_UT_*: its entries are in another file."""
+"""Unit type of DW_UT_* whose entries are in another file."""
 
 
 class _Die(ctypes.Structure):

@@ -18,7 +18,7 @@ from palmette.record.structure.scopes import NOWHERE, Line, Scope
 
 BEGINNING = re.compile(r"\.(f|for|ftn|f\d\d|rs)$", re.IGNORECASE)
 """Sources in which loops begin with their condition: no language with `do ... while`."""
-MOSTLY = 0.9
+INLINED_SHARE = 0.9
 """The share of a loop's instructions that lie in the inlined function which the loop is one of: compilers mix others'
 in."""
 
@@ -47,7 +47,7 @@ class Nest:
             if not self._seen[root]:
                 self._search(successors, root)
         self.innermost = [at if self.is_header[at] else self._head[at] for at in range(count)]
-        """By block: the header of the innermost loop with it; -1: none."""
+        """Header of the innermost loop of each block; -1: none."""
 
     def outer(self, header: int) -> int:
         """Return the header of the loop that a loop is in; -1: none."""
@@ -199,7 +199,7 @@ class Loops:
                 for depth, scope in enumerate(chain):
                     counts[id(scope)] += 1
                     chains.setdefault(id(scope), chain[: depth + 1])
-        mostly = (key for key, count in counts.items() if count >= MOSTLY * every and key in deciding)
+        mostly = (key for key, count in counts.items() if count >= INLINED_SHARE * every and key in deciding)
         return max((chains[key] for key in mostly), key=len)
 
     def _lines(self, addresses: Sequence[int], chain: Sequence[Scope]) -> list[Line]:

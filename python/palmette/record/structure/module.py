@@ -18,22 +18,22 @@ from palmette.record.structure.scopes import DebugInformation, Line, Scope
 from palmette.record.structure.symbol_table import SymbolTable
 
 BATCH_BYTES = 1 << 20
-"""Of code that is disassembled at a time: its text is some 20 times as long."""
+"""Bytes of code that are disassembled at a time: their text is some 20 times as long."""
 MANGLED = ("_Z", "_R")
 """Begin linkers' names of C++ and Rust."""
 LONGEST = 16 << 20
 """Bytes of a function: more are no function."""
 
 
-class Around(NamedTuple):
+class CodePosition(NamedTuple):
     """What is around an address: a function, or one that is inlined, with the loops of it, the outermost first."""
 
     function: str
     file: str
     line: int
-    """Of the address, or of the call of what is inlined; 0 where it isn't known."""
+    """Line of the address, or of the call of what is inlined; 0 where it isn't known."""
     loops: tuple[tuple[str, str, int], ...] = ()
-    """Name, file and line of each."""
+    """Name, file and line of each loop."""
 
 
 class _Function(NamedTuple):
@@ -79,7 +79,7 @@ class Module:
             self.notes.append(f"{file}: {error}: calls are shown by their functions, without lines")
             return None
 
-    def places(self, addresses: Sequence[int]) -> Iterator[tuple[int, list[Around]]]:
+    def places(self, addresses: Sequence[int]) -> Iterator[tuple[int, list[CodePosition]]]:
         """Give for each address, of which something is known, what is around it, the innermost first. Loops aren't
         among it.
         """
@@ -96,11 +96,11 @@ class Module:
                 # Of code in assembler the line alone.
                 symbol = self._symbol_table().at(address) if line.file else None
                 if symbol:
-                    yield address, [Around(self._names.of(symbol.name), *line)]
+                    yield address, [CodePosition(self._names.of(symbol.name), *line)]
                 continue
             yield address, self._around(chain, line, [])
 
-    def loops(self, addresses: Sequence[int]) -> Iterator[tuple[int, list[Around]]]:
+    def loops(self, addresses: Sequence[int]) -> Iterator[tuple[int, list[CodePosition]]]:
         """Give for each address that lies in a loop what is around it, its loops among it."""
         try:
             disassembler = Disassembler(self._elf["e_machine"], is_little_endian=self._elf.little_endian)
@@ -113,7 +113,7 @@ class Module:
 
     def _looped(
         self, function: _Function, inside: Sequence[int], instructions: Any
-    ) -> Iterator[tuple[int, list[Around]]]:
+    ) -> Iterator[tuple[int, list[CodePosition]]]:
         entry = max(function.ranges, key=lambda one: one[1] - one[0])[0]
         loops = Loops(instructions, function.scope, entry, self._debug.line if self._debug else _nowhere)
         for address in inside:
@@ -125,9 +125,9 @@ class Module:
                 yield address, self._around(function.scope.chain(address), line, around, entry)
             elif symbol := self._symbol_table().at(address):
                 told = tuple((_loop_name(one, entry), "", 0) for one in around)
-                yield address, [Around(self._names.of(symbol.name), "", 0, told)]
+                yield address, [CodePosition(self._names.of(symbol.name), "", 0, told)]
 
-    def _around(self, chain: Sequence[Scope], line: Line, loops: Sequence[Loop], entry: int = 0) -> list[Around]:
+    def _around(self, chain: Sequence[Scope], line: Line, loops: Sequence[Loop], entry: int = 0) -> list[CodePosition]:
         lines = [*(scope.called for scope in chain[1:]), line]
         told: list[list[tuple[str, str, int]]] = [[] for _ in chain]
         least = 0
@@ -138,7 +138,7 @@ class Module:
             if name not in told[least]:
                 told[least].append(name)
         return [
-            Around(self._name(scope, is_outermost=scope is chain[0]), at.file, at.number, tuple(own))
+            CodePosition(self._name(scope, is_outermost=scope is chain[0]), at.file, at.number, tuple(own))
             for scope, at, own in zip(chain, lines, told, strict=True)
         ][::-1]
 

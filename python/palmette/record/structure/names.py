@@ -24,9 +24,9 @@ RUST_ESCAPES = {
     "$LT$": "<", "$GT$": ">", "$LP$": "(", "$RP$": ")", "$C$": ",", "$RF$": "&", "$BP$": "*", "$SP$": "@",
     "$u20$": " ", "$u27$": "'", "$u5b$": "[", "$u5d$": "]", "$u7b$": "{", "$u7d$": "}", "$u7e$": "~", "..": "::",
 }  # fmt: skip
-"""Of Rust's names in the form of C++'s."""
+"""Escapes in Rust's names that have the form of C++'s."""
 FILTER_S = 10.0
-"""For c++filt, which is asked for Rust's newer names alone."""
+"""Time limit of c++filt, which is asked for Rust's newer names alone."""
 
 
 class Names:

@@ -25,9 +25,9 @@ class Scope:
     ranges: list[tuple[int, int]]
     """First address, and the one behind the last; several where a compiler has moved cold parts away."""
     name: str = ""
-    """As the linker knows it where the language has such names, else as the source has it."""
+    """Linker's name where the language has such names, else the source's."""
     called: Line = NOWHERE
-    """Where it is inlined: the line of the call."""
+    """Line of the call where the function is inlined."""
     inlined: list[Scope] = field(default_factory=list)
 
     def holds(self, address: int) -> bool:
@@ -63,7 +63,7 @@ class Intervals:
     """Which of many intervals has an address, the innermost of nested ones. Cost: O(log n) an address, mostly."""
 
     def __init__(self, intervals: Sequence[tuple[int, int, int]]) -> None:
-        """Each: begin, end, and a number that `at` returns."""
+        """Take intervals: begin, end, and a number that `at` returns."""
         self._sorted = sorted(intervals, key=lambda one: (one[0], -one[1]))
         self._begins = [one[0] for one in self._sorted]
         self._most_ends: list[int] = []

@@ -15,7 +15,7 @@ class Symbol(NamedTuple):
     name: str
     begin: int
     end: int
-    """Behind its last byte; `begin` where its length isn't known."""
+    """Address behind the last byte; `begin` where the length isn't known."""
 
 
 class SymbolTable:

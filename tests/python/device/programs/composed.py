@@ -32,7 +32,7 @@ kind = kinds[rank % len(kinds)]
 cuda: Any = None if kind == "h" else fake.Cuda(device=rank % 2)
 
 
-class Shared:
+class DlpackArray:
     """A device array that speaks DLPack alone."""
 
     def __init__(self, array: fake.DeviceArray, *, strides: tuple[int, ...] | None = None) -> None:
@@ -74,7 +74,7 @@ def fake_tensor(address: int, ndim: int, code: int, bits: int, shape: Any, strid
     )  # fmt: skip
 
 
-class Held:
+class RankArray:
     """An array of this rank's kind: `given` is bound, `set` and `get` are NumPy's."""
 
     def __init__(self, values: np.ndarray[Any, Any], other: bool = False) -> None:
@@ -83,7 +83,7 @@ class Held:
             self.given: Any = np.ascontiguousarray(values)
             return
         self.array = fake.DeviceArray(cuda, values, managed=kind == "m", stream=[None, 1, 2][rank % 3])
-        self.given = Shared(self.array) if kind == "p" else self.array
+        self.given = DlpackArray(self.array) if kind == "p" else self.array
 
     def set(self, values: np.ndarray[Any, Any]) -> None:
         if self.on_device:
@@ -106,7 +106,7 @@ def check(name: str, count: int, factoring: Factoring, dtype: str, datatype: Any
     everything = np.random.default_rng(seed).integers(-20, 20, (3, size, size * count)).astype(dtype)
     with RunningPlan(composition, comm, factoring, datatype=datatype, operations={"sum": MPI.SUM}) as plan:
         held = {
-            buffer: Held(np.zeros(plan.bytes_of(buffer) // width, dtype), other=index % 2 == 1)
+            buffer: RankArray(np.zeros(plan.bytes_of(buffer) // width, dtype), other=index % 2 == 1)
             for index, buffer in enumerate(plan.buffers)
         }
         with plan.bind(**{buffer: one.given for buffer, one in held.items()}) as run:
@@ -159,23 +159,23 @@ def check_errors() -> None:
         array = fake.DeviceArray(cuda, np.zeros((2, 3)))
         interface = array.__cuda_array_interface__
 
-        class Changed:
+        class ChangedArray:
             def __init__(self, **changes: object) -> None:
                 self.__cuda_array_interface__ = {**interface, **changes}
 
         refused("buffer 'x': the array must be contiguous, and has shape (2, 3) and strides (8, 16) in bytes",
-                lambda: plan.bind(x=Changed(strides=(8, 16))))  # fmt: skip
+                lambda: plan.bind(x=ChangedArray(strides=(8, 16))))  # fmt: skip
         refused("must be contiguous, and has shape (2, 3) and strides (8, 16) in bytes",
-                lambda: plan.bind(x=Shared(array, strides=(1, 2))))  # fmt: skip
+                lambda: plan.bind(x=DlpackArray(array, strides=(1, 2))))  # fmt: skip
         refused("must be contiguous, and has shape (3, 2) and strides (8, 24)",
                 lambda: plan.bind(x=np.zeros((2, 3)).T))  # fmt: skip
-        refused("must be writeable", lambda: plan.bind(x=Changed(data=(array.address, True))))
-        refused("has a mask", lambda: plan.bind(x=Changed(mask=array)))
-        refused("stream 0 is ambiguous", lambda: plan.bind(x=Changed(stream=0)))
-        refused("the array has 96 bytes where 48 are needed", lambda: plan.bind(x=Changed(shape=(4, 3))))
+        refused("must be writeable", lambda: plan.bind(x=ChangedArray(data=(array.address, True))))
+        refused("has a mask", lambda: plan.bind(x=ChangedArray(mask=array)))
+        refused("stream 0 is ambiguous", lambda: plan.bind(x=ChangedArray(stream=0)))
+        refused("the array has 96 bytes where 48 are needed", lambda: plan.bind(x=ChangedArray(shape=(4, 3))))
         refused("list is no array", lambda: plan.bind(x=[0.0] * 6))
-        plan.bind(x=Changed(strides=(24, 8), stream=2)).free()
-        shared = Shared(array, strides=(3, 1))
+        plan.bind(x=ChangedArray(strides=(24, 8), stream=2)).free()
+        shared = DlpackArray(array, strides=(3, 1))
         plan.bind(x=shared).free()
         assert shared.asked == [1], "the producer is told the legacy default stream, which is waited for"
         array.free()
@@ -191,7 +191,7 @@ def check_sparse(dtype: Any) -> None:
         shape, rows = (len(exchange.order), width), (len(exchange.mine), width)
         # 1 in these floats.
         ones = {"bfloat16": 0x3F80}.get(str(dtype), 1)
-        partial, mine = Held(np.full(shape, ones, numpy)), Held(np.zeros(rows, numpy), other=True)
+        partial, mine = RankArray(np.full(shape, ones, numpy)), RankArray(np.zeros(rows, numpy), other=True)
         if dtype == "bfloat16":
             for one in (partial, mine):
                 if one.on_device:
@@ -216,7 +216,7 @@ def check_failing() -> None:
     """A device whose copies fail: an error on its rank, and an end on all."""
     composition = named("allreduce", size, 8 * 4096, element_bytes=8)
     with RunningPlan(composition, comm, datatype=MPI.DOUBLE, operations={"sum": MPI.SUM}) as plan:
-        held = Held(np.ones(4096)), Held(np.zeros(4096), other=True)
+        held = RankArray(np.ones(4096)), RankArray(np.zeros(4096), other=True)
         run = plan.bind(send=held[0].given, recv=held[1].given)
         try:
             run.start()

@@ -50,7 +50,7 @@ if os.environ.get("NO_CONTEXT") and rank == size - 1:
     cuda.cuCtxSetCurrent(0)
 
 
-class Held:
+class RankArray:
     """An array of this rank's kind: `given` is bound, `set` and `get` are NumPy's."""
 
     def __init__(self, values: np.ndarray[Any, Any], other: bool = False) -> None:
@@ -86,7 +86,7 @@ class Case:
         )
         cuda.cuCtxSetCurrent(cuda.context)
         self.held = [
-            Held(np.zeros(self.plan.bytes_of(buffer) // 8), other=index % 2 == 1)
+            RankArray(np.zeros(self.plan.bytes_of(buffer) // 8), other=index % 2 == 1)
             for index, buffer in enumerate(self.plan.buffers)
         ]
         self.run: Run = self.plan.bind(
@@ -205,7 +205,7 @@ def check_late() -> None:
 
 
 def check_failing() -> None:
-    """Of all runs one fails, on all ranks; the others are right."""
+    """One of all runs fails, on all ranks; the others are right."""
     plans = [Case(name, 200, factorings[0], index) for index, name in enumerate(("allreduce", "alltoall"))]
     failed: list[tuple[int, int]] = []
     for turn in range(6):

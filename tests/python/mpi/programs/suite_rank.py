@@ -14,8 +14,8 @@ folder, main, *arguments = sys.argv[1:]
 written = (Path(folder) / RANK).open("w", encoding="utf-8", buffering=1)
 
 
-class Told(unittest.TextTestResult):
-    """Also writes each outcome."""
+class OutcomeWriter(unittest.TextTestResult):
+    """Result that also writes each outcome."""
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -47,7 +47,7 @@ class Told(unittest.TextTestResult):
         print("passed unexpectedly", test.id(), file=written)
 
 
-unittest.TextTestRunner.resultclass = Told
+unittest.TextTestRunner.resultclass = OutcomeWriter
 sys.argv = [main, *arguments]
 sys.path.insert(0, str(Path(main).parent))
 runpy.run_path(main, run_name="__main__")
