@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,12 +196,12 @@ def main(arguments: list[str]) -> int:
             started = time.monotonic()
             total += run_part(part, extra, Path(folder))
             print(f"part {part}: {time.monotonic() - started:.0f} s", flush=True)
-    files = Counter[str]()
-    for seconds, name in total.seconds:
-        files[re.split("::| ", name, maxsplit=1)[0]] += seconds
+    files = defaultdict[str, float](float)
+    for took, name in total.seconds:
+        files[re.split("::| ", name, maxsplit=1)[0]] += took
     print("slowest files, seconds of all their tests:")
-    for name, seconds in files.most_common(SLOWEST):
-        print(f"{seconds:7.1f} s  {name[:100]}")
+    for name, took in sorted(files.items(), key=lambda item: -item[1])[:SLOWEST]:
+        print(f"{took:7.1f} s  {name[:100]}")
     print("slowest tests:")
     for seconds, name in sorted(total.seconds, reverse=True)[:SLOWEST]:
         print(f"{seconds:7.1f} s  {name[:100]}")

@@ -156,7 +156,7 @@ void IoUringRegistrar::unregister_memory(std::uintptr_t handle) noexcept {
 }
 
 IoUringRegistrar::SendResult IoUringRegistrar::send(int socket, std::uintptr_t handle, const void* memory,
-                                              std::size_t bytes) {
+                                                    std::size_t bytes) {
     SendResult out;
     for (std::size_t done = 0; done < bytes;) {
         io_uring_sqe wanted{};

@@ -118,10 +118,10 @@ struct StackWalk::Node {
     Shape shape = Shape::other;
     std::int32_t entry = 0;  ///< innermost frame: from the function's frame address to its CFA
     std::uint32_t word = 0;
-    Node* parent = nullptr;              ///< the function that it calls
+    Node* parent = nullptr;                  ///< the function that it calls
     const StraightPath* recent = nullptr;    ///< innermost frame: the path that was met last
     std::unique_ptr<StraightPath> straight;  ///< outermost frame of a path
-    bool is_bent = false;                ///< there is no such path to this node
+    bool is_bent = false;                    ///< there is no such path to this node
 };
 
 StackWalk::StackWalk() = default;

@@ -257,8 +257,7 @@ void register_trace(nb::module_& m) {
     nb::class_<SamplingInfo>(m, "Sampling", "What samples a process has taken.")
         .def_ro("by", &SamplingInfo::by)
         .def_ro("signal", &SamplingInfo::signal, "Number of the signal that interrupts threads.")
-        .def_ro("period_s", &SamplingInfo::period_s,
-                "CPU time between two samples of a thread, as requested last.")
+        .def_ro("period_s", &SamplingInfo::period_s, "CPU time between two samples of a thread, as requested last.")
         .def_ro("samples", &SamplingInfo::samples, "Samples taken.")
         .def_ro("dropped", &SamplingInfo::dropped,
                 "Samples that samples_of hasn't any more; contexts still count them.")

@@ -125,7 +125,7 @@ Columns columns_of(const std::vector<trace::DrawnMessage>& messages) {
 void register_view(nb::module_& m) {
     using trace::Overview;
     nb::class_<UnservedGroup>(m, "UnservedCollectives",
-                         "Collectives that the MPI itself did, of one function, communicator, root and size.")
+                              "Collectives that the MPI itself did, of one function, communicator, root and size.")
         .def_ro("function", &UnservedGroup::function)
         .def_ro("ranks", &UnservedGroup::ranks,
                 "Ranks of MPI_COMM_WORLD, by rank in the communicator; empty: not all are recorded.")

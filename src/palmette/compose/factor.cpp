@@ -95,7 +95,7 @@ Manner Factory::manner_of(std::int32_t phase, const Primitive& primitive) const 
 
 Factory::PlacedPrimitive Factory::placed(std::int32_t phase, const Primitive& primitive) const {
     PlacedPrimitive out{job_.position_of(primitive.root).value, primitive.others, primitive.reduces,
-               manner_of(phase, primitive)};
+                        manner_of(phase, primitive)};
     if (in_rank_order_ || primitive.others.count() == job_.size()) return out;
     std::vector<std::int32_t> list;
     for (std::size_t i = 0; i < primitive.others.runs(); ++i)

@@ -27,7 +27,7 @@ struct Router::Walk {
     std::int32_t stripe;
     Manner manner;
     std::vector<Edge>& out;
-    std::vector<std::int32_t> extra;   ///< relays in the current group, which must be reached as well
+    std::vector<std::int32_t> extra;  ///< relays in the current group, which must be reached as well
     /// Groups of the current level that have targets or relays, without the own one, in ring order.
     std::vector<std::int32_t> groups;
 

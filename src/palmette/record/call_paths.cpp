@@ -36,7 +36,7 @@ void PathTable::attach(trace::SectionHeader& section) {
 }
 
 PathTable::Lookup PathTable::find(base::StackWalk& walk, std::uint64_t& seen, const void* return_address,
-                                 const void* frame) {
+                                  const void* frame) {
     if (const std::uint64_t now = unloads.load(std::memory_order_acquire); now != seen) [[unlikely]] {
         seen = now;
         walk.forget();

@@ -65,8 +65,8 @@ inline void Call::keep(MPI_Request request, std::unique_ptr<PersistentSend> send
 inline void Call::keeps(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
     trace::PeerEntry* const to = dest < 0 ? nullptr : counter_->peer(comm, dest, *thread_);
     if (to)
-        keep(request, std::make_unique<PersistentSend>(
-                          PersistentSend{trace::SentBy::messages, {{to, bytes_of(count, type)}}}));
+        keep(request,
+             std::make_unique<PersistentSend>(PersistentSend{trace::SentBy::messages, {{to, bytes_of(count, type)}}}));
 }
 
 inline void Call::keeps_for_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {

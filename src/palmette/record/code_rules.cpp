@@ -135,9 +135,8 @@ std::uint32_t CodeRules::number_of(const dl_phdr_info& module, std::uint32_t gen
         entries[number] = entry;
         table.count.store(number + 1, std::memory_order_release);
     }
-    CacheEntry* place =
-        std::find_if(known_, known_ + known_count_,
-                     [&](const CacheEntry& one) { return one.generation != generation; });
+    CacheEntry* place = std::find_if(known_, known_ + known_count_,
+                                     [&](const CacheEntry& one) { return one.generation != generation; });
     if (place == known_ + most_known) return number;
     if (place == known_ + known_count_) ++known_count_;
     *place = {module.dlpi_addr, module.dlpi_phdr, generation, number};

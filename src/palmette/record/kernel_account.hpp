@@ -30,7 +30,7 @@ class KernelAccount {
     std::optional<AccountReading> read() const;
 
     std::uint64_t ticks = 0;  ///< time of the last reading; 0: never
-    AccountReading last;           ///< values at `ticks`
+    AccountReading last;      ///< values at `ticks`
 
   private:
     bool is_own() const;

@@ -62,7 +62,7 @@ bool serves(const topology::Job& job, const plan::Request& request, const Spec& 
 }  // namespace
 
 std::vector<Estimate> rank_by_model(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<Spec>& candidates) {
+                                    const std::vector<Spec>& candidates) {
     const topology::Costs costs = topology::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);
     const model::Estimator estimate(job, costs);
@@ -95,8 +95,8 @@ constexpr double most_underrated = 4;
 
 /// `estimates` in the order of their times. `others` have no formula for such a job.
 std::optional<Estimate> best_played(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<Estimate>& estimates, const std::vector<Spec>& others,
-                                     const Plays& plays) {
+                                    const std::vector<Estimate>& estimates, const std::vector<Spec>& others,
+                                    const Plays& plays) {
     std::vector<Spec> specs;
     for (const Estimate& one : estimates)
         if (one.seconds <= most_underrated * estimates.front().seconds) specs.push_back(one.spec);
@@ -111,7 +111,7 @@ std::optional<Estimate> best_played(const topology::Job& job, const plan::Reques
 }  // namespace
 
 std::optional<Estimate> best_by_model(const topology::Job& job, const plan::Request& request,
-                                       const std::vector<std::string>* lost, const Plays* plays) {
+                                      const std::vector<std::string>* lost, const Plays* plays) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
     const std::vector<Spec>& specs = candidates(request.collective);

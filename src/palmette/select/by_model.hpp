@@ -25,7 +25,7 @@ struct Estimate {
 /// The `candidates` that serve the request and have a formula, fastest first; ties go to the one listed first. A pure
 /// function, so that all ranks get the same list.
 std::vector<Estimate> rank_by_model(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<collectives::Spec>& candidates);
+                                    const std::vector<collectives::Spec>& candidates);
 
 /// Simulates a few candidates (model::predict_within): their times in seconds, infinity for one that takes too long to
 /// simulate. All ranks of a call must get the same times.
@@ -43,6 +43,6 @@ std::vector<double> play_in_turn(const topology::Job& job, const plan::Request& 
 /// choose which candidates to simulate, since they are off by a factor of up to 3 where placement and shape of the job
 /// are irregular; where the one that they prefer takes too long to simulate, or on one node, they decide.
 std::optional<Estimate> best_by_model(const topology::Job& job, const plan::Request& request,
-                                       const std::vector<std::string>* lost = nullptr, const Plays* plays = nullptr);
+                                      const std::vector<std::string>* lost = nullptr, const Plays* plays = nullptr);
 
 }  // namespace palmette::select

@@ -90,10 +90,10 @@ struct TracedThread {
     std::vector<Event> events;
     std::shared_ptr<const EventReader> reader;  ///< reads the events that lie in a file; they follow `events`
 
-    std::uint64_t dropped = 0;       ///< calls of which only sums remain
-    std::vector<Event> outstanding;  ///< requests that it has made and nobody has completed: they keep their place
-    std::vector<StackSample> samples;    ///< by time
-    std::vector<OffBetween> off;     ///< by time; only where samples were taken, too
+    std::uint64_t dropped = 0;         ///< calls of which only sums remain
+    std::vector<Event> outstanding;    ///< requests that it has made and nobody has completed: they keep their place
+    std::vector<StackSample> samples;  ///< by time
+    std::vector<OffBetween> off;       ///< by time; only where samples were taken, too
 
     /// From when on all is there; the least number where there is no event.
     std::int64_t first_ns() const {

@@ -75,11 +75,11 @@ enum class SampledBy : std::uint32_t {
 /// What a section says of its samples (palmette run --sample): how they are taken, and what is missing in them.
 struct SamplingHeader {
     Shared<SampledBy> by;
-    Shared<std::uint32_t> signal;        ///< signal that interrupts threads
-    Shared<std::uint64_t> period_ns;     ///< CPU time between two samples of a thread, as requested last
-    Shared<std::uint64_t> samples;       ///< samples taken
-    Shared<std::uint64_t> lost;          ///< samples not taken: no entry for the thread, or a busy moment
-    Shared<std::uint64_t> incomplete;    ///< samples whose stack walk didn't reach the thread's start
+    Shared<std::uint32_t> signal;      ///< signal that interrupts threads
+    Shared<std::uint64_t> period_ns;   ///< CPU time between two samples of a thread, as requested last
+    Shared<std::uint64_t> samples;     ///< samples taken
+    Shared<std::uint64_t> lost;        ///< samples not taken: no entry for the thread, or a busy moment
+    Shared<std::uint64_t> incomplete;  ///< samples whose stack walk didn't reach the thread's start
     /// Samples of stacks deeper than what is kept: the inner and the outermost frames remain.
     Shared<std::uint64_t> cut;
     Shared<std::uint64_t> shortened;     ///< samples whose inner frames found no place: they count for the outer ones
@@ -284,9 +284,9 @@ struct RegionNode {
     RegionKind kind;
     std::uint32_t module;            ///< a function's module, as index in the table; 0: unknown
     Shared<std::uint32_t> unclosed;  ///< calls that ended with an outer region, or with their thread
-    std::uint64_t offset;         ///< a function's address as in Frame; else offset of the name in the texts
-    Shared<std::uint64_t> calls;  ///< calls begun; for `unbegun` ends
-    Shared<std::uint64_t> ticks;  ///< time in ended calls with all inside; recursive calls count once
+    std::uint64_t offset;            ///< a function's address as in Frame; else offset of the name in the texts
+    Shared<std::uint64_t> calls;     ///< calls begun; for `unbegun` ends
+    Shared<std::uint64_t> ticks;     ///< time in ended calls with all inside; recursive calls count once
     Shared<std::uint64_t> longest_ticks;
     Shared<std::uint64_t> inner;       ///< calls begun in it that found no node of their own
     Shared<std::uint64_t> open_since;  ///< begin of the outermost open call; 0: none is open
@@ -359,7 +359,7 @@ struct OpenCall {
     Shared<std::uint64_t> bytes;
     Shared<std::int32_t> peer;  ///< rank in the communicator; -1: none, -2: any
     Shared<std::int32_t> tag;
-    Shared<std::uint64_t> instance;      ///< a collective's number on its communicator, from 0
+    Shared<std::uint64_t> instance;  ///< a collective's number on its communicator, from 0
     /// Requests that the call waits for: those whose `waited_by` is this thread's number, + 1.
     Shared<std::uint32_t> requests;
     Shared<std::int32_t> receives_from;  ///< MPI_Sendrecv's source, `peer` being its destination; -1: none, -2: any

@@ -86,7 +86,7 @@ struct PlanInfo {
 struct PeerInfo {
     /// Peers outside of MPI_COMM_WORLD: spawned processes, or another job's.
     static constexpr std::int32_t outside = -1;
-    static constexpr std::int32_t others = -2;   ///< all peers for which there was no entry of their own
+    static constexpr std::int32_t others = -2;  ///< all peers for which there was no entry of their own
     std::int32_t rank = 0;
     std::uint64_t messages = 0, message_bytes = 0;
     std::uint64_t neighbour_blocks = 0, neighbour_bytes = 0;
@@ -140,9 +140,9 @@ struct SamplingInfo {
     std::uint64_t cut = 0;         ///< samples of stacks deeper than what is kept
     std::uint64_t shortened = 0;   ///< samples whose inner frames found no place
     std::uint64_t unmerged = 0;  ///< samples whose Python frames weren't certain, so that the interpreter's own remain
-    double seconds = 0;            ///< time for taking samples, without the signals' own
-    double signal_s = 0;           ///< cost of a signal that does nothing, as measured at the start
-    std::uint32_t python = 0;      ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
+    double seconds = 0;          ///< time for taking samples, without the signals' own
+    double signal_s = 0;         ///< cost of a signal that does nothing, as measured at the start
+    std::uint32_t python = 0;    ///< version of the interpreter, as PY_VERSION_HEX; 0: there was none
     bool python_is_refused = false;
     std::vector<SampledThreadInfo> threads;
 };
@@ -228,11 +228,10 @@ struct ProcessInfo {
     std::uint64_t left = 0;           ///< calls that a jump left, recorded as if they had taken no time
     std::uint64_t calls = 0;          ///< calls that have ended
     std::uint64_t dropped = 0;        ///< calls whose records the ring has overwritten
-    std::uint64_t unaggregated =
-        0;                         ///< calls whose aggregate doesn't tell the call path or the function
-    std::uint64_t merged = 0;      ///< calls whose aggregate doesn't tell the communicator
-    std::uint64_t unnumbered = 0;  ///< communicators whose calls are of none
-    std::uint64_t reused = 0;      ///< communicators in the place of a freed one, whose records are of none
+    std::uint64_t unaggregated = 0;   ///< calls whose aggregate doesn't tell the call path or the function
+    std::uint64_t merged = 0;         ///< calls whose aggregate doesn't tell the communicator
+    std::uint64_t unnumbered = 0;     ///< communicators whose calls are of none
+    std::uint64_t reused = 0;         ///< communicators in the place of a freed one, whose records are of none
     std::uint64_t unpathed = 0;
     std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;
@@ -254,14 +253,14 @@ struct ProcessInfo {
     std::vector<std::uint32_t> region_of_node;  ///< index into regions, by number in the section
     /// Region begins that weren't recorded: in signal handlers, or in too many threads.
     std::uint64_t missed_regions = 0;
-    double region_cost_s = 0;  ///< cost of a begin and its end, as measured at the start; 0: no regions
-    std::vector<SnapshotInfo> snapshots;        ///< by time
-    std::vector<AdapterInfo> adapters;          ///< its node's adapters, if this process reads their counters
-    std::vector<PeerInfo> peers;                ///< the peers that something was sent to
-    std::uint64_t one_sided = 0;                ///< calls whose bytes no peer has
-    std::uint64_t uncounted = 0;                ///< persistent requests whose messages no peer has
-    std::string file;                           ///< path of the file that it was read from
-    std::size_t section = 0;                    ///< which of the file's processes it is
+    double region_cost_s = 0;             ///< cost of a begin and its end, as measured at the start; 0: no regions
+    std::vector<SnapshotInfo> snapshots;  ///< by time
+    std::vector<AdapterInfo> adapters;    ///< its node's adapters, if this process reads their counters
+    std::vector<PeerInfo> peers;          ///< the peers that something was sent to
+    std::uint64_t one_sided = 0;          ///< calls whose bytes no peer has
+    std::uint64_t uncounted = 0;          ///< persistent requests whose messages no peer has
+    std::string file;                     ///< path of the file that it was read from
+    std::size_t section = 0;              ///< which of the file's processes it is
     /// The tree of its samples' stacks, [0] above all roots, read when it is asked for first: of many processes they
     /// would fill the memory. Throws as Recording::read.
     const std::vector<ContextInfo>& contexts();

@@ -111,10 +111,9 @@ class Replayer {
                 for (End& end : *side) threads_[end.thread].ends.push_back(&end);
         }
         for (Thread& thread : threads_) {
-            std::stable_sort(thread.begun.begin(), thread.begun.end(),
-                             [](const CollectiveStart& a, const CollectiveStart& b) {
-                                 return a.begin_ns < b.begin_ns;
-                             });
+            std::stable_sort(
+                thread.begun.begin(), thread.begun.end(),
+                [](const CollectiveStart& a, const CollectiveStart& b) { return a.begin_ns < b.begin_ns; });
             std::stable_sort(thread.ends.begin(), thread.ends.end(),
                              [](const End* a, const End* b) { return a->begin_ns < b->begin_ns; });
         }

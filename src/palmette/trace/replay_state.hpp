@@ -110,7 +110,7 @@ struct Thread {
     const TracedThread* traced;
     std::size_t size;
     std::vector<CollectiveStart> begun;  ///< by begin_ns
-    std::vector<End*> ends;    ///< ends of messages, by begin_ns
+    std::vector<End*> ends;              ///< ends of messages, by begin_ns
     std::size_t ends_in_all = 0;
     std::size_t next_begun = 0, next_end = 0;
     /// Channels that it has sent or received on lately: threads take turns, and each one's are a few.

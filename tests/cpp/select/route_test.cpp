@@ -23,7 +23,7 @@ Surroundings compared_calls() {
 /// A job and what its communicator knows; changed by tests before they choose.
 struct ChoiceSetup {
     explicit ChoiceSetup(std::string_view machine = "2leaf@10GB/s:4node@5GB/s:4core", std::int32_t ranks = 32,
-                      std::string_view placement = "block")
+                         std::string_view placement = "block")
         : job(test::job_on(machine, placement, ranks)), in_rank_order(job.in_rank_order()) {}
 
     RouteContext context() const {
@@ -173,8 +173,7 @@ class RandomCalls : public testing::Test {
 
 TEST_F(RandomCalls, get_the_same_route_on_nodes_whose_memory_differs) {
     const ChoiceSetup choices[] = {ChoiceSetup(), ChoiceSetup("4node@1GB/s:8core", 32, "cyclic"),
-                                   ChoiceSetup("1node:6core", 6),
-                                   ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"),
+                                   ChoiceSetup("1node:6core", 6), ChoiceSetup("3leaf:3+2+1node:2core", 12, "random:3"),
                                    ChoiceSetup("16node@25GB/s:1core", 16)};
     for (int draw = 0; draw < 10000; ++draw) {
         const ChoiceSetup& one = choices[below(std::size(choices))];
@@ -224,7 +223,7 @@ TEST_F(RandomCalls, that_are_left_without_a_look_would_have_been_left) {
                     if (!left.always && std::none_of(left.sizes.begin(), left.sizes.end(), holds)) continue;
                     const Route route = choose_route(call, one.context());
                     ASSERT_EQ(route.left, LeaveReason::chosen) << machine << ", " << name_of(function) << " of "
-                                                        << call.block_bytes << ": " << route.algorithm;
+                                                               << call.block_bytes << ": " << route.algorithm;
                 }
             }
     }

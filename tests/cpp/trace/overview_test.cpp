@@ -132,14 +132,14 @@ TEST(Overview, a_bound_is_asked_for_once_and_counts_for_all_ranks) {
             job.collective(rank, "MPI_Allreduce", instance, at, at + 50).bytes = 8;
         }
     int asked = 0;
-    const OverviewWithWaits found = view(job.trace(), options(),
-                              [&](std::uint32_t, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes) {
-                                  ++asked;
-                                  EXPECT_EQ(communicator, 1U);
-                                  EXPECT_EQ(root, -1);
-                                  EXPECT_EQ(bytes, 8U);
-                                  return 20e-6;
-                              });
+    const OverviewWithWaits found = view(
+        job.trace(), options(), [&](std::uint32_t, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes) {
+            ++asked;
+            EXPECT_EQ(communicator, 1U);
+            EXPECT_EQ(root, -1);
+            EXPECT_EQ(bytes, 8U);
+            return 20e-6;
+        });
     EXPECT_EQ(asked, 1);
     Split sum;
     for (const Row& row : found.waits.rows) sum.add(row.split);

@@ -252,7 +252,7 @@ class NodeAwareMaker {
     Slice slice_;
     std::int32_t tag_ = 0;  ///< the next free one
     std::int32_t round_ = 0;
-    HeldBlocks held_{};                  ///< the partial sum, the same on all ranks of the node
+    HeldBlocks held_{};            ///< the partial sum, the same on all ranks of the node
     std::vector<StepId> readers_;  ///< steps that still read it
 };
 

@@ -171,8 +171,8 @@ class PieceExchange {
     std::optional<DirectExchange> direct_;
     std::optional<Halving> halving_;
     std::optional<MultiwayHalving> multiway_;
-    HeldBlocks sum_{};                                               ///< the node's, of the own part
-    HeldBlocks piece_{};                                             ///< the own node's, complete
+    HeldBlocks sum_{};                                         ///< the node's, of the own part
+    HeldBlocks piece_{};                                       ///< the own node's, complete
     std::vector<std::pair<std::int32_t, plan::StepId>> sent_;  ///< piece, and the step that sent the node's sum of it
 };
 

@@ -50,7 +50,7 @@ class Landing {
 /// the arrivals. From left to right on all members, so that all evaluate the same expression; up to the own
 /// contribution the sum stays in the buffer of the first arrival.
 HeldBlocks exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
-                          std::size_t digit, std::int32_t tag, const Blocks& all, const HeldBlocks& held) {
+                                std::size_t digit, std::int32_t tag, const Blocks& all, const HeldBlocks& held) {
     const std::size_t n = peers.size();
     std::vector<Landing::Arrival> arrivals(n);
     std::size_t posted = 0;

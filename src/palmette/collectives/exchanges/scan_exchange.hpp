@@ -26,7 +26,7 @@ struct ScanPattern {
 
     /// The exclusive prefix, in scratch.
     struct Before {
-        std::optional<HeldBlocks> prefix;         ///< nothing for the first participant
+        std::optional<HeldBlocks> prefix;   ///< nothing for the first participant
         std::vector<plan::StepId> readers;  ///< steps that read `input`
     };
     /// Computes the exclusive prefix and sends what others need. The last participant's `input` isn't read.

@@ -57,7 +57,7 @@ class LeadersMaker {
     /// Prefix sums over the subgroups of a group, at its leader.
     struct Sums {
         std::vector<std::int32_t> leaders;  ///< leaders of the subgroups
-        std::vector<HeldBlocks> until;            ///< inclusive prefix up to this subgroup
+        std::vector<HeldBlocks> until;      ///< inclusive prefix up to this subgroup
     };
 
     const topology::Partition& groups(std::size_t depth) const { return *levels_[depth]; }
