@@ -21,7 +21,7 @@ struct Opening {
     std::uint8_t sharp_types = 0;
 };
 
-/// Of rank 0, from its environment and the daemon's greeting.
+/// Opening that rank 0 makes from its environment and the daemon's greeting.
 Opening open_daemon();
 
 /// The caller's functions, with pretended failures; 0 or an Error.
@@ -31,7 +31,7 @@ class OutOfBand {
         : calls_(calls), context_(context), faults_(faults), rank_(rank) {}
     int bcast(void* data, std::size_t bytes) const;
     int barrier() const;
-    /// Of one number a rank: false where they aren't 0, 1, 2, ...
+    /// Gathers one number a rank; `good` is false where they aren't 0, 1, 2, ...
     int gather_ranks(int rank, int size, bool& good) const;
 
   private:

@@ -47,7 +47,7 @@ void receive(long bytes, int tag, int from = last) {
 }
 void wait(MPI_Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 
-/// Those that nobody completes, among others on the same channel.
+/// Starts requests that nobody completes, among others on the same channel.
 void let_go() {
     MPI_Request request;
     for (const bool synchronous : {false, true}) {

@@ -26,7 +26,7 @@ struct Made {
     bool predefined = false;  ///< must not be freed
 };
 
-/// Of about six doubles each, most with holes.
+/// Datatypes of about six doubles each, most with holes.
 std::vector<Made> constructors() {
     static const int lengths[] = {1, 2}, starts[] = {0, 2}, sizes[] = {4, 3}, parts[] = {2, 3}, from[] = {1, 0};
     static const MPI_Aint bytes[] = {0, 16};

@@ -70,7 +70,7 @@ const std::vector<Step> steps{
 
 std::vector<const Step*> chosen;
 
-/// Its steps, and what is to be done before it ends.
+/// Takes a run's steps, and what is to be done before it ends.
 void take_steps(Run& run, int count, bool in_thread) {
     int weights = 0;
     for (const Step* const step : chosen)

@@ -217,7 +217,7 @@ class Driver {
 /// Takes the drivers that lie in the process, and keeps them loaded: memory that they manage may be in use after the
 /// program has closed its own handle. False where none has the functions that are needed.
 bool find_drivers();
-/// Those that were found.
+/// Drivers of devices that were found.
 std::span<Driver* const> all_drivers();
 
 // Constructors of the two; null where `library` lacks functions that are needed.

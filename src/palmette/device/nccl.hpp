@@ -62,7 +62,7 @@ class NcclTurn {
 /// One rank of a communicator of NCCL's, with a queue of its own, for one operation at a time.
 class Nccl {
   public:
-    /// Its commands and the program's on the default stream wait for those before them, or, `apart`, not for each
+    /// Whether NCCL's commands and the program's on the default stream wait for each other, or, `apart`, not for each
     /// other: the program may issue some while an operation waits for other ranks, which may need this one's progress.
     enum class Order : std::uint8_t { with_program, apart };
 
@@ -93,7 +93,7 @@ class Nccl {
     void commit(std::int64_t bytes, std::chrono::seconds limit);
     /// What has passed so far doesn't count: other ranks may not have begun.
     void count_from_now();
-    /// Of the operation.
+    /// Polls the committed operation; `pending` until NCCL's stream has finished.
     Progress poll();
 
     /// Memory of the device for results that must not overwrite their input; null where there is none to have. It is
@@ -115,7 +115,7 @@ class Nccl {
     const std::string& why() const { return why_; }
     void fail(const std::string& why);
 
-    /// Of all that are still open: before the MPI ends.
+    /// Aborts all communicators that are still open, before the MPI ends.
     static void abort_all();
 
     static constexpr std::int64_t most_scratch = std::int64_t{1} << 30;

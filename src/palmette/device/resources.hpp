@@ -69,7 +69,7 @@ class Resources {
 
     /// Free blocks beyond so many bytes are unpinned and unmapped at once.
     static constexpr std::int64_t most_kept_bytes = std::int64_t{256} << 20;
-    /// The same of a device's memory, which the program may need.
+    /// Bytes of idle blocks kept on a device, whose memory the program may need.
     static constexpr std::int64_t most_kept_on_device = std::int64_t{64} << 20;
 
   private:

@@ -50,7 +50,7 @@ class StagedBuffer {
 
     /// Begins to copy a part of the data to the host, for `await_done`.
     void read(std::int64_t offset, std::int64_t bytes);
-    /// The same for all of it in pieces, for `await`.
+    /// Starts reading all of the buffer from the device in pieces, for `await`.
     void start_reading();
     /// Waits until a part has come.
     void await(std::int64_t offset, std::int64_t bytes);

@@ -46,11 +46,12 @@ std::int32_t rank_in(std::int64_t code);
 /// A send and the recv of the same tag are one operation of the service; those of a channel are posted in the order of
 /// their steps, as all members have to.
 ///
-/// It never fails the plan: when a group has ended, the rest of the operation's steps complete without effect, so that
-/// no rank waits for this one. Daemons can't decide whether all members have a result (two generals), and a rank that
-/// has returned can't help the others any more. So the last of these steps completes only when all ranks have agreed by
-/// messages whether all have all results, while the rest of the plan goes on; `agreed` is the outcome. After a failure
-/// the operation's result is undefined, and has to be made by other means (runtime/network/aggregation.hpp).
+/// This transport never fails the plan: when a group has ended, the rest of the operation's steps complete without
+/// effect, so that no rank waits for this one. Daemons can't decide whether all members have a result (two generals),
+/// and a rank that has returned can't help the others any more. So the last of these steps completes only when all
+/// ranks have agreed by messages whether all have all results, while the rest of the plan goes on; `agreed` is the
+/// outcome. After a failure the operation's result is undefined, and has to be made by other means
+/// (runtime/network/aggregation.hpp).
 ///
 /// Programs that keep results (BoundProgram::keeps) need no agreement where members have met (KeptGroup): each of their
 /// operations ends with its result.
@@ -83,7 +84,7 @@ class AggregationTransport final : public Transport {
     int posted_complete(Executor& executor, std::uint32_t step) override;
     void end(Executor& executor, bool failed) override;
 
-    /// Of the last operation.
+    /// Why the last operation failed.
     struct Failure {
         aggregate::Reason reason;
         std::string_view detail;  ///< as long as the channels live

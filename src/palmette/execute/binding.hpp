@@ -43,12 +43,13 @@ struct Layout {
     /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds
     /// all ranks' blocks; the other buffer holds the rank's own block alone, at offset 0.
     Ranks send, recv;
-    /// Of a composition: where its blocks lie. All other fields but element_bytes are ignored then.
+    /// Where the blocks of a composition lie; all other fields but element_bytes are ignored then. Null: no
+    /// composition.
     const Places* places = nullptr;
-    /// Then: both ends of a message know its blocks' lengths, so that empty ones are left out.
+    /// Whether both ends of a message know its blocks' lengths, so that empty ones are left out.
     bool ends_know_lengths = false;
     const RelayedCounts* relayed_counts = nullptr;
-    /// Those of the executor that will run it, of which each remote step is assigned one; null: assigned later.
+    /// Transports of the executor that will run it; each remote step is assigned one. Null: assigned later.
     const std::vector<std::unique_ptr<Transport>>* transports = nullptr;
 };
 

@@ -46,9 +46,9 @@ class DeviceMemory final : public Memory, public node::SharedNode::Reader {
     bool any() const { return !regions_.empty(); }
     /// Whether the host must not touch it.
     bool holds(const void* address) const { return find(address) != nullptr; }
-    /// Of an address that a region holds.
+    /// Device of the region that holds an address.
     const device::Place& place_of(const void* address) const { return find(address)->place; }
-    /// Of the first region.
+    /// Device of the first region added.
     const device::Place& place() const { return regions_.front().place; }
     /// Whether there is a kernel for an operation on the first region's device.
     bool has_kernel(std::uint8_t operation) const { return kernel_for(operation, *place().driver).has_value(); }
@@ -66,7 +66,7 @@ class DeviceMemory final : public Memory, public node::SharedNode::Reader {
         await_begun();
     }
 
-    /// Of exposures and messages; see SharedNode::expose_device.
+    /// Bytes from which on exposures and messages go by handle; see SharedNode::expose_device.
     std::int64_t by_handle_from() const { return by_handle_from_; }
     /// How others open `bytes` from an address on that a region holds; false: they can't.
     bool find_export(const char* address, std::int64_t bytes, device::Exported& out) const {

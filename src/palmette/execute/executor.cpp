@@ -329,7 +329,7 @@ int Executor::finish() {
     return ended(error);
 }
 
-/// Also after an error: the other ranks must not wait for this operation.
+/// Ends the operation on all transports, after an error too: the other ranks must not wait for it.
 int Executor::ended(int error) {
     for (std::size_t t = 0; t < begun_; ++t)
         if ((program_->taking_part >> t & 1) != 0) transports_[t]->end(*this, error != 0);

@@ -93,7 +93,7 @@ class Executor {
     /// that the MPI's own wait policy (spin, yield, block) applies. Returns the first error, 0 otherwise.
     int run(const BoundProgram& program, const Environment& environment);
 
-    /// The same for nonblocking operations: begin, then progress until `done`. Neither blocks. `program` must live
+    /// `run` for nonblocking operations: begin, then progress until `done`. Neither blocks. `program` must live
     /// until then; `environment` is copied.
     int begin(const BoundProgram& program, const Environment& environment);
     int progress(bool& done);
@@ -128,7 +128,7 @@ class Executor {
     char* message_data(const BoundStep& step);
     /// Executes a copy or pull, or begins it (Memory::has_begun); `exposed` points to what the peer exposes.
     void copy(const BoundStep& step, const char* exposed);
-    /// The same for a reduce or pull_reduce.
+    /// Executes a reduce or pull_reduce, or begins it; `exposed` points to what the peer exposes.
     int reduce(const BoundStep& step, const char* exposed);
     /// A pending step is done: releases the steps that wait for it.
     void complete(std::uint32_t step);

@@ -18,15 +18,15 @@ namespace palmette::execute {
 /// rank's messages with one tag, and groups are issued in ascending order of tags, once all of a group's sends are
 /// ready. Receives that aren't, since their place is still in use, go to a buffer on the device.
 ///
-/// That ends on any plan in which a send waits only for messages with smaller tags, as compositions' do (a message's
-/// tag is its stage, and what it carries has come in earlier ones: compose/route.hpp). By induction over tags: all
-/// messages with smaller tags arrive at some time, so this rank's groups with smaller tags are complete then, and its
-/// sends of this tag ready; so it issues its group, as the peers do theirs, and both ends have a message in the group
-/// of the same tag. Messages of two ranks in one group and direction are matched in the order of their steps.
+/// This terminates on any plan in which a send waits only for messages with smaller tags, as compositions' do (a
+/// message's tag is its stage, and what it carries has come in earlier ones: compose/route.hpp). By induction over
+/// tags: all messages with smaller tags arrive at some time, so this rank's groups with smaller tags are complete then,
+/// and its sends of this tag ready; so it issues its group, as the peers do theirs, and both ends have a message in the
+/// group of the same tag. Messages of two ranks in one group and direction are matched in the order of their steps.
 ///
 /// Data in the host's memory, and what a message has in several pieces, goes through buffers on the device.
 ///
-/// It never fails the plan, as other ranks wait for messages that go another way: after a failure what is left
+/// A failure doesn't fail the plan, as other ranks wait for messages that go another way: after it what is left
 /// completes without effect, and `why` tells. Results are undefined then, and the ranks have to agree on that.
 class NcclTransport final : public Transport {
   public:
@@ -56,7 +56,7 @@ class NcclTransport final : public Transport {
     std::size_t pending() const override { return started_ - completed_ + (under_way_ ? 1 : 0); }
     void end(Executor& executor, bool failed) override;
 
-    /// Of the last operation; empty: it has succeeded on this rank.
+    /// Why the last operation failed; empty: it has succeeded on this rank.
     const std::string& why() const { return why_; }
 
   private:

@@ -60,7 +60,7 @@ class Transport {
     /// Progresses pending steps and completes those that are done; `any` is set if there were any.
     virtual int progress(Executor&, bool& /*any*/) { return 0; }
 
-    /// The same where nothing else is outstanding: may block until one is done.
+    /// `progress` where nothing else is outstanding: may block until one step is done.
     virtual int wait(Executor& executor);
 
     /// Number of pending requests.

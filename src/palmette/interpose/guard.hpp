@@ -21,7 +21,7 @@ extern constinit thread_local base::Standing inside_from;
 #else
 extern constinit thread_local base::Standing inside_from __attribute__((tls_model("initial-exec")));
 #endif
-/// It said that it is inside, but a jump has left that call: an error handler's or an operation's longjmp.
+/// Whether a call that marked this thread as inside was left by a longjmp, of an error handler or an operation.
 bool was_left(const void* return_address, const void* frame);
 /// Enters palmette, unless this thread is inside of it: from the function with that return address and frame address.
 inline bool enters(const void* return_address, const void* frame) {

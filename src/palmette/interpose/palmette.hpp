@@ -200,7 +200,7 @@ class SparseSum {
     /// The index of each row of `partial`, and of each of `mine`.
     const std::vector<std::int64_t>& partial_rows() const noexcept { return partial_rows_; }
     const std::vector<std::int64_t>& own_rows() const noexcept { return own_rows_; }
-    /// Of all ranks; that this rank knows of.
+    /// Number of blocks that any rank has, and of those that this rank knows.
     std::int64_t blocks() const noexcept { return blocks_; }
     std::int64_t known_blocks() const noexcept { return known_blocks_; }
     /// As given, or as chosen.

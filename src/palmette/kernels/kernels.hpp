@@ -69,7 +69,7 @@ using Kernel = void (*)(const void* left, const void* right, void* target, std::
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 std::string_view name_of(InstructionSet set);
 
-/// Those that this processor and its operating system support, the best one last.
+/// Instruction sets that this processor and its operating system support, the best one last.
 std::span<const InstructionSet> instruction_sets();
 
 /// The best loop that this processor supports. Null where MPI doesn't define the operation on such elements.

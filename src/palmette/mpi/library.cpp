@@ -104,7 +104,7 @@ const char* object_of(const void* address) {
     return address && dladdr(address, &info) ? info.dli_fname : nullptr;
 }
 
-/// Of several MPIs the one that the caller was linked with, or else the first that the program as a whole sees.
+/// The MPI that the caller was linked with, or else the first that the program as a whole sees.
 Library* chosen(std::vector<Library>& mpis, const void* caller) {
     if (mpis.size() < 2) return mpis.empty() ? nullptr : &mpis.front();
     const char* path = object_of(caller);

@@ -30,7 +30,7 @@ class Symbols {
   public:
     /// `base`: what its addresses are relative to; `dynamic`: its dynamic section.
     Symbols(std::uintptr_t base, const ElfW(Dyn) * dynamic);
-    /// Of an object that dl_iterate_phdr tells of.
+    /// Symbols of an object that dl_iterate_phdr lists.
     explicit Symbols(const dl_phdr_info& info);
 
     /// The name that a library gives itself, for the file's may be any link to it; empty: none.

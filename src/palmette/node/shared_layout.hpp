@@ -52,7 +52,7 @@ struct alignas(cache_line) Exposure {
         } device;                     ///< on_device
     };
 
-    /// It is read in the owner's memory, so that the owner waits for its readers.
+    /// Whether readers read the owner's memory itself, so that the owner waits for them.
     bool in_place() const { return kind == ExposureKind::at_address || kind == ExposureKind::on_device; }
 };
 static_assert(sizeof(Exposure) == cache_line);
@@ -118,7 +118,7 @@ struct SharedShape {
     static constexpr std::int64_t windows_bytes =
         shared_windows * shared_tags * static_cast<std::int64_t>(sizeof(Exposure));
     static constexpr std::int64_t before_ring = shared_page + windows_bytes;
-    /// Of the relay, for answers to a SharedRequest, behind a ring of `ring` bytes.
+    /// Size of the relay, for answers to a SharedRequest, behind a ring of `ring` bytes.
     static constexpr std::int64_t relay_bytes(std::int64_t ring) {
         return std::min<std::int64_t>(64 << 10, round_up(ring / 16, shared_page));
     }

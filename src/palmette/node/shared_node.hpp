@@ -111,7 +111,7 @@ class SharedNode {
         entry.releases.store(0, std::memory_order_relaxed);
         publish(entry, ExposureKind::at_address, bytes);
     }
-    /// The same for device memory, which the host can't read. `descriptor`: a slot of the ring that tells how others
+    /// Exposes device memory, which the host can't read. `descriptor`: a slot of the ring that tells how others
     /// open it; null: they ask for copies.
     void expose_device(unsigned tag, const void* data, std::int64_t bytes, const char* descriptor) {
         Exposure& entry = mine(tag);
@@ -220,7 +220,7 @@ class SharedNode {
     /// Maps others' memory with `attacher`, so that `direct` reaches exposures by address. For tests;
     /// `all_joined` does it where XPMEM is there.
     void map_with(std::unique_ptr<SharedAttacher> attacher, AttachCache::Bounds bounds = {});
-    /// Of the attach cache; zeros where nothing is mapped.
+    /// Counts of the attach cache; zeros where nothing is mapped.
     [[nodiscard]] AttachCache::Counts attach_counts() const {
         return cache_ ? cache_->counts() : AttachCache::Counts{};
     }

@@ -11,8 +11,8 @@ namespace palmette::node {
 /// the others' memory and has a core of its own; otherwise a constant. INT64_MAX: at no measured size. Collective over
 /// the members; the same answer for all. Takes about a millisecond the first time.
 ///
-/// It depends on the machine, by factors: where two cores share a cache, a double copy is twice as fast as one system
-/// call per piece; where cache-to-cache transfer between the cores is slow, it takes four times as long
+/// The threshold depends on the machine, by factors: where two cores share a cache, a double copy is twice as fast as
+/// one system call per piece; where cache-to-cache transfer between the cores is slow, it takes four times as long
 /// (docs/decisions/0009).
 std::int64_t single_copy_pays_from(SharedNode& node);
 

@@ -50,7 +50,7 @@ inline void duplicate(Run& run, Comm& parent) {
     complete_all(run);
 }
 
-/// Of some of a communicator's ranks, which alone call where `alone`.
+/// Makes a communicator of some of a communicator's ranks, which alone call where `alone`.
 inline void of_group(Run& run, Comm& parent) {
     const bool alone = run.rng.one_in(2);
     const int tag = run.rng.below(3);

@@ -7,7 +7,7 @@ namespace oracle {
 
 inline constexpr About completing(const char* function) { return {function, none}; }
 
-/// Of some outstanding requests, by the function that this rank draws.
+/// Completes some outstanding requests by the function that this rank draws.
 class Completing {
   public:
     Completing(Run& run, const std::vector<std::size_t>& which) : run_(run) {

@@ -171,7 +171,7 @@ class Run {
         messages_.push_back(m);
         return m;
     }
-    /// The same message, changed before it is sent.
+    /// Replaces a message that is changed before it is sent.
     void update(const Message& m) {
         for (Message& one : messages_)
             if (one.number == m.number) one = m;

@@ -103,7 +103,7 @@ inline void child(Run& run) {
 inline ucontext_t main_stack, own_stack;
 inline Run* in_it = nullptr;
 
-/// Its frame has a size that is known at run time only.
+/// Takes a step from a frame whose size is known at run time only.
 [[gnu::noinline]] inline int with_array(Run& run, int length, void (*step)(Run&)) {
     auto* const array = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(length)));
     array[length - 1] = 1;

@@ -110,7 +110,7 @@ void put_gaussian(std::vector<char>& data, Rng& rng) {
     }
 }
 
-/// The same numbers in the formats that have no C++ type here: the sign, and 1, 2, 4 or 8 times 1 (or 1/2).
+/// Exact numbers in the formats that have no C++ type here: the sign, and 1, 2, 4 or 8 times 1 (or 1/2).
 inline void put_exact_halves(std::vector<char>& data, unsigned bias, unsigned shift, bool product, Rng& rng) {
     for (std::size_t at = 0; at + 2 <= data.size(); at += 2) {
         const int power = product ? rng.between(-1, 1) * rng.below(2) : rng.between(0, 3);

@@ -37,7 +37,7 @@ inline const char* word_option(int argc, char** argv, const char* name, const ch
     return fallback;
 }
 
-/// The same for a number.
+/// Number behind an option of the command line; `fallback` where it isn't given.
 inline long option(int argc, char** argv, const char* name, long fallback) {
     const char* const word = word_option(argc, argv, name, nullptr);
     return word ? std::strtol(word, nullptr, 10) : fallback;

@@ -52,7 +52,7 @@ inline bool is_intel() {
 extern "C" struct ompi_predefined_datatype_t ompi_mpi_short_float __attribute__((weak));
 #endif
 
-/// Those that the header names and the library has.
+/// Predefined types that the header names and the library has.
 inline std::vector<PredefinedType> predefined_types() {
     std::vector<PredefinedType> types{
 #define NAMED(type, group, fill) {#type, type, group, Fill::fill}

@@ -124,7 +124,8 @@ class ReducingCase {
         }
     }
 
-    /// Also where PMPI_ isn't called palmette leaves some of these to the MPI.
+    /// Layouts of elements that the MPI reduces rightly: palmette leaves some calls to it even where PMPI_ isn't
+    /// called.
     Freedom freedom([[maybe_unused]] const OwnOperation& operation) const {
 #ifndef OPEN_MPI
         if (is_intel()) return Freedom::contiguous;

@@ -70,7 +70,7 @@ class Checks {
     ~Checks();
     Checks(const Checks&) = delete;
     Checks& operator=(const Checks&) = delete;
-    /// That of a shadow communicator, which keeps it as an attribute.
+    /// The checks of a shadow communicator, which keeps them as an attribute.
     static Checks& of(MPI_Comm comm, MPI_Comm shadow_comm);
 
     int wait_for_answer(const CheckedCall& mine);

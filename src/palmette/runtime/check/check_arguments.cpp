@@ -65,7 +65,7 @@ class Facts {
         PMPI_Type_size_x(type, &size);
         return count < 0 ? 0 : count * static_cast<std::int64_t>(size);
     }
-    /// Of a side that has a block for each rank; `name` is that of its count.
+    /// Bytes of each rank's block of a side that has one for each; `name`: the parameter of its count.
     std::vector<std::int64_t> bytes_each(const Side& side, const char* name) {
         std::vector<std::int64_t> out;
         if (side.form == Side::Form::alike) {

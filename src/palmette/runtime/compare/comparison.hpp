@@ -45,7 +45,7 @@ class Comparison {
           verdict_(terms.won ? select::Verdict::faster : select::Verdict::open),
           mpi_meanwhile_(terms.on_trial && !terms.won) {}
 
-    /// Of this comparison alone in this process: its address may be another's after it.
+    /// Number that no other comparison of this process gets; an address may be reused.
     std::int64_t number() const { return number_; }
 
     /// Counts a call that moves `bytes` on this rank. True: it is one of a pair, see `turn`.

@@ -31,7 +31,7 @@ class Verdicts {
     std::vector<std::string> lost(const CallKind& kind) const;
     bool has_won(const CallKind& kind, const std::string& algorithm) const;
     void clear();
-    /// Of all verdicts in their order; 0 of none.
+    /// Hash of all verdicts in their order; 0 without any.
     std::uint64_t digest() const;
 
   private:

@@ -92,7 +92,7 @@ constexpr int messages_limits = 5;
 
 constexpr const char* elsewhere = "it failed at another rank";
 
-/// Of a cache line.
+/// Rounds up to a multiple of a cache line, 64 bytes.
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace

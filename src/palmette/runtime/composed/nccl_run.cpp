@@ -21,7 +21,7 @@ using device::Progress;
 
 namespace {
 
-/// Those that are started, in that order.
+/// Runs that have been started, in that order.
 std::vector<NcclRun*>& queue() {
     static auto* runs = new std::vector<NcclRun*>;
     return *runs;

@@ -38,9 +38,9 @@ class SparseSum {
     const std::vector<std::int64_t>& own_rows() const { return own_rows_; }
     /// As given, or as chosen.
     std::int64_t coarsen() const { return coarsen_; }
-    /// Of all ranks.
+    /// Number of blocks that any rank has.
     std::int64_t blocks() const { return blocks_; }
-    /// That this rank knows.
+    /// Number of blocks that this rank knows of.
     std::int64_t known_blocks() const { return known_blocks_; }
 
   private:

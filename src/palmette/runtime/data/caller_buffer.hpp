@@ -31,7 +31,7 @@ class CallerBuffer {
     /// Memory of palmette's as placeholder for an argument that is erroneous at this rank only, so that the other ranks
     /// needn't wait for it: a block of `bytes`, or one for each of `ranks`.
     void use_placeholder(std::int64_t bytes, int ranks = 0);
-    /// The same with lists, as `bind` needs them where lengths differ by rank: all blocks empty.
+    /// A buffer whose blocks are all empty, with the lists that `bind` needs where lengths differ by rank.
     void use_placeholder_lists(int ranks);
 
     /// After opening, the caller's memory is neither read nor written any more: the input has been copied, and received
@@ -74,7 +74,7 @@ class CallerBuffer {
     int close(const char* base, MPI_Comm comm, int skip);
     /// Packs one block of the caller's to where the plan reads it, where data is staged.
     int pack_if_staged(int rank, char* base, MPI_Comm comm) const;
-    /// The same back to the caller's memory.
+    /// Unpacks a staged block to the caller's memory.
     int unpack_if_staged(int rank, const char* base, MPI_Comm comm) const;
     /// Ranks that have a block in it; 0: none has one of its own.
     int ranks_of_blocks() const { return ranks_; }

@@ -11,7 +11,7 @@ namespace palmette::runtime {
 /// and the like; an MPI without these doesn't. To be called after MPI_Init. The answers are kept.
 bool mpi_takes(const device::Driver& driver);
 
-/// Of all drivers that are loaded; true where there is none.
+/// Whether the MPI takes device memory of all drivers that are loaded; true where none is.
 bool mpi_takes_devices();
 
 /// What the user says; nothing: the MPI is asked.

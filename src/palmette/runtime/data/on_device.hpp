@@ -30,7 +30,7 @@ struct DeviceCounts {
     std::atomic<std::int64_t> left{0};      ///< calls of them that the MPI made on device memory itself
 };
 extern constinit std::array<DeviceCounts, select::all_function_count> device_counts;
-/// Of runs of compositions.
+/// Counts of compositions' runs on device memory.
 extern constinit DeviceCounts composed_device_counts;
 
 /// The device buffers of one call, and their copies that the call is made with instead. Which of a call's arguments are

@@ -41,7 +41,7 @@ int forget(MPI_Datatype, int, void* known, void*) {
     return MPI_SUCCESS;
 }
 
-/// Of one element of a type with holes. Kept with the type as an attribute, which ends with it: to find them takes
+/// Contiguous runs of one element of a type with holes. Kept with the type as an attribute: to find them takes
 /// memory and time as the type's extent. Null where MPI says no.
 std::shared_ptr<const Runs> runs_of_one(MPI_Datatype type, const TypeShape& shape, std::int64_t true_lower,
                                         std::int64_t true_extent) {

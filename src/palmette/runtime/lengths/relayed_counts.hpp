@@ -13,7 +13,7 @@ class Work;
 class RelayedCounts {
   public:
     void set(std::int64_t key, std::int64_t bytes);
-    /// The same for many, each once, in any order.
+    /// Adds many entries, each once, in any order.
     void add(execute::Layout::RelayedCounts entries);
     /// The rank's own block of a gatherv or scatterv.
     void add_own(const Work& work);

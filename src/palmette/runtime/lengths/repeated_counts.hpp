@@ -58,7 +58,7 @@ class RepeatedCounts {
     /// ranks agree. The bytes of the longest block, or -1: lengths don't repeat, or differ too much for a choice by
     /// size.
     std::int64_t agreed_block(const Work& work);
-    /// The same for a call whose arguments this rank leaves to the MPI.
+    /// `agreed_block` for a call whose erroneous arguments this rank leaves to the MPI.
     void count_erroneous(Communicator& state);
     /// Whether the plan for what was agreed serves the call.
     void set_served(bool served) { served_ = served; }

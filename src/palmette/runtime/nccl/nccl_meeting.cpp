@@ -23,7 +23,7 @@ using device::Progress;
 
 constexpr int meeting_tag = 12, consensus_tag = 13;
 
-/// Of the machine, for containers as well: names may be the same or differ there.
+/// Hash of the machine, also inside of containers, where host names may coincide or differ.
 std::uint64_t machine_hash() {
     std::string text;
     if (std::ifstream file("/proc/sys/kernel/random/boot_id"); !std::getline(file, text)) {

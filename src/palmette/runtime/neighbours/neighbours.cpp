@@ -128,7 +128,7 @@ class NeighbourPlaces : public execute::Places {
         add(blocks.received(rank, own), at);
         sort();
     }
-    /// Of a plan in which no rank relays, of blocks of more than `slot` bytes; the others are empty.
+    /// Places for a plan without relays, of blocks longer than `slot` bytes; shorter blocks are empty here.
     NeighbourPlaces(const NeighbourBlocks& blocks, plan::Rank rank, const collectives::Neighbours& own,
                     const CallerBuffer& send, const CallerBuffer& recv, std::int64_t slot) {
         add(blocks.sent(rank, own), send, slot);

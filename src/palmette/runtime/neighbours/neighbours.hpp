@@ -97,7 +97,7 @@ class NeighbourPlans : public Kept {
     PlanOf last_victim_{};
 };
 
-/// Those of a communicator, made at the first call. Collective where there are none yet.
+/// The neighbourhood plans of a communicator, made at the first call. Collective where there are none yet.
 inline NeighbourPlans& neighbours_of(Communicator& state, MPI_Comm comm) {
     NeighbourPlans* const made = state.kept().find<NeighbourPlans>();
     return made ? *made : state.kept().add(std::make_unique<NeighbourPlans>(state, comm));

@@ -86,7 +86,7 @@ class Report {
         std::int64_t bounded = 0;     ///< how many have
         model::CrossedEdges crossed;  ///< of calls whose limit no rank knows alone
         std::string reason;
-        /// Of the mean time of a call; 0 where some call has no bound.
+        /// Mean time of a call in lower bounds; 0 where some call has no bound.
         double multiple() const;
         double mean_seconds() const;
     };

@@ -41,7 +41,7 @@ constexpr int nothing = -1;  ///< MPI_UNDEFINED
 constexpr int the_mpi = 0;   ///< what the MPI must judge; from 1 on: a level's number
 }  // namespace asks
 
-/// Also of this rank alone.
+/// The job of a communicator's ranks, of a single rank too; nothing where its levels can't be found.
 std::optional<topology::Job> job_of(MPI_Comm comm) {
     const Process& process = Process::instance();
     Refusal refusal = Refusal::no_state;

@@ -21,7 +21,7 @@ class Reordering {
     /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which
     /// is counted.
     bool open(int reorder);
-    /// The same for MPI_Cart_map and MPI_Graph_map, which only query the number and aren't counted.
+    /// `open` for MPI_Cart_map and MPI_Graph_map, which only query the rank's number and aren't counted.
     bool open_to_map();
     /// Records why ranks keep their order; always returns nothing.
     std::nullopt_t keep_order(const std::string& reason);
@@ -38,7 +38,7 @@ class Reordering {
     std::optional<topology::NodePositions> best(std::int32_t nodes,
                                                 const std::vector<topology::NodePositions>& candidates,
                                                 const Cost& cost);
-    /// The same where messages go along the edges of a graph.
+    /// The candidate with the fewest crossings where messages go along the edges of a graph.
     std::optional<topology::NodePositions> best(const topology::Graph& graph,
                                                 const std::vector<topology::NodePositions>& candidates);
     /// The order of the ranks as positions by node.
@@ -62,7 +62,7 @@ class Reordering {
     /// Collective: whether total traffic across the links is less after than before, by each rank's own edges.
     /// Approximates the busiest link where no rank knows all edges.
     bool reduces_crossings(const Crossings& before, const Crossings& after);
-    /// The same by the edges of all ranks, where one rank has added them all. Local.
+    /// Whether `after` crosses less in total than `before`, where this rank has added the edges of all ranks. Local.
     bool reduces_total_crossings(const Crossings& before, const Crossings& after);
 
     /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond,
@@ -73,7 +73,7 @@ class Reordering {
 
     /// The busiest link's time before and after, for the report.
     double before = 0, after = 0;
-    /// Of a grid: what its order is for, and what the order for the other purpose would gain there.
+    /// Purpose of a grid's order, and the gain of the order for the other purpose; nothing: no grid.
     std::optional<GridOrder> grid;
 
   private:

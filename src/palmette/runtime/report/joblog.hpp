@@ -18,7 +18,7 @@ class JobTimes : public Observer {
     void compared(const Communicator& state, const CachedPlan& plan) override;
 
     double seconds() const;
-    /// Of those calls whose kind was compared with the MPI's own; 0 where `compared_calls` is 0.
+    /// Seconds saved in calls whose kind was compared with the MPI's own; 0 where `compared_calls` is 0.
     double saved_seconds() const;
     std::int64_t compared_calls() const;
 

@@ -28,7 +28,7 @@ class VerboseLog : public Observer {
 /// unknown. Of a plan through aggregators the one with them.
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths);
 
-/// Of a comparison that was lost: "ring took 3 us, the MPI's 2 us (medians of 9 pairs)".
+/// Sentence for a lost comparison: "ring took 3 us, the MPI's 2 us (medians of 9 pairs)".
 std::string why_lost(const CachedPlan& plan);
 
 }  // namespace palmette::runtime

@@ -38,7 +38,7 @@ struct Handles {
 struct ProgramRequest {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;  ///< of the operation
-    /// It has been freed, so that this may be reused. Set inside of the MPI, which may hold locks.
+    /// Set when its request has been freed, so that this object may be reused; the MPI may hold locks meanwhile.
     std::atomic<bool> released{true};
 };
 

@@ -13,7 +13,7 @@ namespace {
 /// A nonblocking or persistent call on copies, by a request of palmette's or the MPI's; reused.
 struct DeviceOperation final : BackgroundOperation, ProgramRequest {
     bool progress() override;
-    /// Of a persistent one, once it isn't running any more.
+    /// Frees the device copies of a persistent operation that isn't running any more.
     void free_parts() {
         device.reset();
         free_self_tag(self_tag);

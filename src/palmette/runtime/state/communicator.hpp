@@ -95,7 +95,7 @@ class Communicator {
         return *slot;
     }
 
-    /// That of a plan's kind; null where it isn't to be compared.
+    /// The comparison for a plan's kind of calls; null where it isn't to be compared.
     Comparison* comparison_of(const CachedPlan& plan, const Settings& settings) {
         return is_compared(plan.key, settings) ? &comparison_for(plan, settings) : nullptr;
     }

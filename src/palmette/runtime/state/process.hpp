@@ -84,7 +84,7 @@ class Process {
     /// the MPI was initialized without palmette. Throws base::Error on all ranks alike.
     Communicator& composing(MPI_Comm comm, const Settings& settings);
 
-    /// Of the world, measured by all of its ranks: for communicators that are made from now on.
+    /// Keeps the costs that all ranks of the world have measured, for communicators made from now on.
     void keep_costs(const ProbedCosts& costs);
 
     /// Collective, before the communicator is freed.
@@ -132,7 +132,7 @@ class Process {
         Communicator::AllLeftToMpi left;
         std::shared_ptr<Verdicts> verdicts;  ///< null: only this communicator's
     };
-    /// Of communicators of these ranks that have been there; 0: nothing is known.
+    /// Hash of the verdicts of earlier communicators of these ranks; 0: nothing is known.
     std::uint64_t verdicts_digest(const std::vector<topology::Rank>& members,
                                   const std::shared_ptr<const Settings>& forced);
     std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,

@@ -65,7 +65,7 @@ class Work {
     /// After `run`: why the MPI must make the call, as all ranks know. The caller's input is as it was.
     std::optional<Refusal> left_to_mpi() const { return left_to_mpi_; }
 
-    /// The same in three parts, for calls that don't block: `open` stages the input where needed and binds the plan,
+    /// `run` in three parts, for calls that don't block: `open` stages the input where needed and binds the plan,
     /// the caller runs `bound` with `environment`, `close` unpacks the output to the caller. Such plans have no
     /// batches.
     int open();

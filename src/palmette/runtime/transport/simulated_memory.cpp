@@ -33,7 +33,7 @@ double host_property(const s4u::Host& host, const char* name) {
     return std::strtod(text, nullptr);
 }
 
-/// Of the host of this rank: seconds, and bytes per second of one core.
+/// Copy costs on this rank's host: seconds, and bytes per second of one core.
 struct CopyCosts {
     double flag_s, copy, single_copy;
 
@@ -91,7 +91,7 @@ struct SimulatedMemory::Waiter {
     }
 };
 
-/// Those of all ranks. Each rank has a copy of this library, so it is found in the simulator.
+/// Ranks that wait, by host. Each rank has its own copy of this library, so the table lives in the simulator.
 struct SimulatedMemory::Waiters {
     std::unordered_map<const s4u::Host*, std::vector<Waiter*>> of_host;
     std::vector<Waiter*> for_messages;

@@ -28,7 +28,7 @@ class Waiting {
 
     /// As MPI_Waitsome: at least one of `count` open requests is complete on return. Returns an MPI code.
     int some(int count, MPI_Request* requests, int* finished_count, int* finished);
-    /// Of the requests that the last of these calls has completed.
+    /// Statuses of the requests that the last of these calls has completed.
     const std::vector<MPI_Status>& statuses() const { return statuses_; }
     /// As MPI_Testsome, but an error is that of the first request that has one.
     int test(int count, MPI_Request* requests, int* finished_count, int* finished);
