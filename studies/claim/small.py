@@ -40,7 +40,7 @@ SWITCH_S = 0.1e-6
 RATE = 12.5e9
 RADIX = 32
 PAYLOAD, WINDOW = 1024, 8
-"""Of the daemons' profile `quantum`: bytes of a slot, slots of a group (docs/guide/aggregator.md)."""
+"""Limits of the daemons' profile `quantum`: bytes of a slot, slots of a group (docs/guide/aggregator.md)."""
 SIZES = (8, 64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 NODES = (16, 32, 64, 128, 256, 512, 1024)
 MODELLED = (2048, 4096, 7861)

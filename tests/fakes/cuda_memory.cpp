@@ -82,7 +82,7 @@ int start_copy(Driver& d, std::uintptr_t target, Side target_side, std::uintptr_
     return success;
 }
 
-/// The same, and waits for it unless it's within devices, where the real one doesn't either.
+/// Copies, and waits for it unless it's within devices, where the real one doesn't wait either.
 int finish_copy(Driver& d, std::unique_lock<std::recursive_mutex>& lock, std::uintptr_t target, Side target_side,
                 std::uintptr_t source, Side source_side, std::size_t size) {
     const int result = start_copy(d, target, target_side, source, source_side, size, nullptr);

@@ -54,7 +54,7 @@ struct PhysicalMemory {
     AllocationProperties properties{};
     std::uint64_t id = 0;
     std::string library;
-    /// Of cuMemCreate and cuMemRetainAllocationHandle; mappings keep it, too.
+    /// References by cuMemCreate and cuMemRetainAllocationHandle; mappings count as well.
     int handles = 1;
 };
 
@@ -86,7 +86,7 @@ struct Allocation {
     std::size_t offset = 0;
     /// The page that it is a part of; nullptr: it has pages of its own.
     std::shared_ptr<SmallBlock> block;
-    /// Of the devices visible here; -1: the host's.
+    /// Device among those visible here; -1: the host.
     int device = 0;
     Context* context = nullptr;
     /// Never used again in this process.
@@ -96,11 +96,11 @@ struct Allocation {
     bool sync_memops = false;
     Pool* pool = nullptr;
     std::shared_ptr<PhysicalMemory> physical;
-    /// Of a mapping: which devices may use it, and the reserved range.
+    /// Devices that may use a mapping, and its reserved range.
     std::vector<bool> accessible;
     std::uintptr_t reserved = 0;
     std::size_t reserved_size = 0;
-    /// Of opened memory: the handle it came by, how often it was opened.
+    /// Handle by which memory was opened, and how often it was opened.
     std::string handle;
     int opens = 0;
 
@@ -126,7 +126,7 @@ class Memory {
   public:
     /// Maps new memory, which isn't in the map yet; nullptr: there is none.
     AllocationPointer allocate(Kind kind, std::size_t size, int device);
-    /// The same in a page that others share.
+    /// Allocates a part of a page that other small allocations share; nullptr: there is none.
     AllocationPointer allocate_small(Kind kind, std::size_t size, int device);
     /// Maps `size` bytes of `pages` from `offset` on, at `where` unless that is 0.
     AllocationPointer map(Kind kind, std::shared_ptr<Pages> pages, std::size_t offset, std::size_t size, bool readable,

@@ -23,7 +23,7 @@ BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
 ROUNDS = 4
 """How often a scenario is repeated."""
 LATENCY_MS = 0.1
-"""Of each message between simulated ranks, and nothing else takes time there: a message that a rank starts to send at t
+"""Latency of each message between simulated ranks, where nothing else takes time: one that a rank starts to send at t
 is received from t + L on, sending a short one takes no time, and receiving what has arrived doesn't either."""
 L = LATENCY_MS
 

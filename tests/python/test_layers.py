@@ -274,6 +274,22 @@ def test_namespaces_follow_folders() -> None:
             assert known, f"{file.relative_to(ROOT)} defines {name}, not {' or '.join(own)}"
 
 
+HANGING = re.compile(r'^\s*(?:///|""")\s*(Of|The same)\b.*', re.MULTILINE)
+"""A documentation comment that can't be read without the line above it."""
+
+
+def test_documentation_comments_stand_alone() -> None:
+    files = (file for folder in SOURCES for file in (ROOT / folder).rglob("*"))
+    found = [
+        f"{file.relative_to(ROOT)}: {match[0].strip()}"
+        for file in files
+        if file.suffix in (".hpp", ".cpp", ".h", ".c", ".py") and file.is_file() and "/lib/" not in str(file)
+        for match in HANGING.finditer(file.read_text(encoding="utf-8"))
+        if "include/palmette.hpp" not in str(file)  # installed from src
+    ]
+    assert not found, "\n".join(found)
+
+
 LONGEST = 500
 SOURCES = ("src", "python", "tools", "studies", "tests")
 

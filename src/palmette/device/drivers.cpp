@@ -12,11 +12,11 @@
 namespace palmette::device {
 namespace {
 
-struct Found {
+struct DriverTable {
     std::array<Driver*, 2> drivers{};
     std::atomic<std::size_t> count{0};
 };
-constinit Found found;
+constinit DriverTable found;
 
 /// Keeps the library loaded.
 void* open_if_there(std::initializer_list<const char*> names) {

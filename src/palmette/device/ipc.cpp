@@ -49,20 +49,20 @@ Exports& Exports::instance() {
 
 bool Exports::find(const Place& place, const void* address, Exported& out) {
     const std::lock_guard lock(mutex_);
-    const auto answer = [&](const Known& known) {
+    const auto answer = [&](const ExportState& known) {
         out = known.exported;
         out.offset = static_cast<std::int64_t>(reinterpret_cast<std::uint64_t>(address) - out.begin);
         return known.works;
     };
     const std::uint64_t self = this_process();
     // An id is an allocation's for ever; without one, memory may have been freed and allocated again.
-    for (Known& known : known_)
+    for (ExportState& known : known_)
         if (place.id != 0 && known.exported.id == place.id && known.exported.process == self &&
             holds(known.exported, address)) {
             known.last_use = ++time_;
             return answer(known);
         }
-    Known fresh;
+    ExportState fresh;
     fresh.last_use = ++time_;
     Exported& exported = fresh.exported;
     exported.process = self;
@@ -75,12 +75,13 @@ bool Exports::find(const Place& place, const void* address, Exported& out) {
     add_one(fresh.works ? ipc_counts.exports : ipc_counts.unexported);
     if (place.id != 0) {
         // What lay here before is gone.
-        std::erase_if(known_, [&](const Known& known) {
+        std::erase_if(known_, [&](const ExportState& known) {
             return known.exported.process != self || known.exported.begin == exported.begin;
         });
         if (known_.size() >= most)
-            known_.erase(std::min_element(known_.begin(), known_.end(),
-                                          [](const Known& a, const Known& b) { return a.last_use < b.last_use; }));
+            known_.erase(std::min_element(known_.begin(), known_.end(), [](const ExportState& a, const ExportState& b) {
+                return a.last_use < b.last_use;
+            }));
         known_.push_back(fresh);
     }
     return answer(fresh);

@@ -45,13 +45,13 @@ class Exports {
     static constexpr std::size_t most = 64;
 
   private:
-    struct Known {
+    struct ExportState {
         Exported exported{};
         bool works = false;
         std::uint64_t last_use = 0;
     };
     std::mutex mutex_;
-    std::vector<Known> known_;
+    std::vector<ExportState> known_;
     std::uint64_t time_ = 0;
 };
 

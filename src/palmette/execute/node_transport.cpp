@@ -58,7 +58,7 @@ void NodeTransport::end(Executor& executor, bool /*failed*/) {
     if (!shared) return;
     if (DeviceMemory* device = executor.environment().memory->device()) [[unlikely]] {
         // Peers' memory may be read until here.
-        for (const Begun& one : begun_) device->await(one.mark);
+        for (const BegunPull& one : begun_) device->await(one.mark);
         begun_.clear();
         shared->read_device_with(nullptr);
     }
@@ -168,7 +168,8 @@ void NodeTransport::begin(Memory& memory, std::uint32_t pull) { begun_.push_back
 
 /// False: not that one. Else `done` tells whether its copies are.
 bool NodeTransport::has_begun(Memory& memory, std::uint32_t pull, bool& done) {
-    const auto begun = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.step == pull; });
+    const auto begun =
+        std::find_if(begun_.begin(), begun_.end(), [&](const BegunPull& one) { return one.step == pull; });
     if (begun == begun_.end()) return false;
     memory.look();
     done = memory.is_done(begun->mark);

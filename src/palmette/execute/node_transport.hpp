@@ -46,7 +46,7 @@ class NodeTransport : public Transport {
   private:
     /// Processes that can't be read, or can't read this one. After other failures, which may concern one piece of
     /// memory alone, single copy is tried again.
-    class Known {
+    class RankSet {
       public:
         bool holds(std::int32_t number) const {
             return static_cast<std::size_t>(number) < set_.size() && set_[static_cast<std::size_t>(number)];
@@ -99,14 +99,14 @@ class NodeTransport : public Transport {
     bool rendezvous_works_ = false;
     std::vector<Rendezvous> rendezvous_;  ///< by step
     std::vector<Fetch> relayed_;          ///< refused ones; the first has the outstanding request
-    Known unreadable_, refused_by_;       ///< members of the node; ranks
+    RankSet unreadable_, refused_by_;     ///< members of the node; ranks
     base::ByteBuffer bounce_;
-    struct Begun {
+    struct BegunPull {
         std::uint32_t step;
         std::uint64_t mark;  ///< of Memory
     };
-    std::vector<Begun> begun_;     ///< pulls whose copies by a device's queue are outstanding
-    bool descriptors_fit_ = true;  ///< in the ring of this operation, beside what is copied there
+    std::vector<BegunPull> begun_;  ///< pulls whose copies by a device's queue are outstanding
+    bool descriptors_fit_ = true;   ///< in the ring of this operation, beside what is copied there
     bool device_refused_ = false;
 };
 

@@ -39,7 +39,7 @@ int with_error_of_one(int code) {
     return code == MPI_SUCCESS ? error : code;
 }
 
-/// `with_error` for several requests; `statuses`: the `count` that were set.
+/// What a call on several requests returns; `statuses`: the `count` that were set.
 int with_error_of_several(int code, int count, MPI_Status* statuses) {
     const int error = runtime::take_error();
     if (code != MPI_SUCCESS || error == MPI_SUCCESS) return code;

@@ -68,7 +68,7 @@ struct Account {
 };
 
 /// What this rank has sent to each rank of MPI_COMM_WORLD, for the matrix: bytes, messages.
-struct Sent {
+struct SentTotals {
     std::map<int, std::pair<long long, long long>> messages, exchanged;
     std::mutex mutex;
 
@@ -86,7 +86,7 @@ struct Sent {
 
 inline int world_rank = 0, world_size = 1;
 inline bool printing = false;  ///< calls, before they are made
-inline Sent sent_to;
+inline SentTotals sent_to;
 inline std::deque<Account> accounts;  // by thread, in the order in which they were begun
 inline std::mutex accounts_mutex;
 

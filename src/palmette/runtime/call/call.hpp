@@ -98,7 +98,7 @@ class Call {
   private:
     bool find_slowly();
     bool left_to_mpi() const {
-        Report::Refused* row = state_->always_refused(function_, blocking_);
+        Report::RefusedRow* row = state_->always_refused(function_, blocking_);
         if (!row && blocking_) {
             if (!Communicator::AllLeftToMpi::irregular_index(function_)) return false;
             row = refused_until_agreed(*state_, function_);

@@ -108,11 +108,11 @@ class Checks {
     Clock::duration patience_with_started_ = patience;
     bool told_of_missing_ = false;
     Clock::time_point since_;  ///< the first of those that aren't compared was met
-    struct Sent {
+    struct PendingSend {
         std::vector<char> data;
         MPI_Request request = MPI_REQUEST_NULL;
     };
-    std::deque<Sent> sent_;
+    std::deque<PendingSend> sent_;
 };
 
 /// Never destroyed: communicators may be freed after this library's own objects.
@@ -165,7 +165,7 @@ Checks::Checks(MPI_Comm comm, MPI_Comm shadow_comm) : comm_(comm), shadow_comm_(
 Checks::~Checks() {
     std::erase(all_checks(), this);
     // Small messages to a rank that ends, too: their buffers must outlive them.
-    for (Sent& one : sent_)
+    for (PendingSend& one : sent_)
         if (int done = 0; PMPI_Test(&one.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
             new std::vector<char>(std::move(one.data));
 }
@@ -184,7 +184,7 @@ Checks& Checks::of(MPI_Comm comm, MPI_Comm shadow_comm) {
 
 void Checks::send(std::vector<char> data, int to) {
     sent_.push_back({std::move(data), MPI_REQUEST_NULL});
-    Sent& one = sent_.back();
+    PendingSend& one = sent_.back();
     PMPI_Isend(one.data.data(), static_cast<int>(one.data.size()), MPI_BYTE, to, tag_of_checks(), shadow_comm_,
                &one.request);
 }

@@ -22,7 +22,7 @@ struct ComposedNccl {
 };
 
 /// NCCL as a communicator's compositions share it.
-struct NcclOfCompositions : Kept {
+struct NcclOfCompositions : KeptState {
     std::weak_ptr<ComposedNccl> nccl;  ///< gone with the last of the plans
     int runs = 0;                      ///< that have been started
 };

@@ -69,11 +69,11 @@ class Operation {
     kernels::Kernel kernel() const { return kernel_; }
     const ElementLayout& layout() const { return layout_; }
     /// What the kernel is for; nothing where the MPI reduces.
-    struct Known {
+    struct KernelKind {
         kernels::Operator op;
         kernels::Element element;
     };
-    std::optional<Known> known() const { return kernel_ ? std::optional(known_) : std::nullopt; }
+    std::optional<KernelKind> known() const { return kernel_ ? std::optional(known_) : std::nullopt; }
 
     /// `count` elements, any number. `target` may be `left` or `right`, or both; otherwise they don't overlap. Holes of
     /// `target` are not written. Needs valid(). Returns an MPI code; user-defined operations are called in this thread.
@@ -93,7 +93,7 @@ class Operation {
     MPI_Datatype type_;
     MPI_Comm comm_;
     kernels::Kernel kernel_ = nullptr;
-    Known known_{};
+    KernelKind known_{};
     ElementLayout layout_;
     Obstacle obstacle_ = Obstacle::none;
     bool commutative_ = true;

@@ -115,7 +115,7 @@ void RepeatedCounts::set_changed() {
 
 namespace {
 
-struct CountsOfAll : Kept {
+struct CountsOfAll : KeptState {
     std::array<RepeatedCounts, Communicator::AllLeftToMpi::irregular_count> of;
 };
 
@@ -127,7 +127,7 @@ RepeatedCounts* repeated_counts(Communicator& state, select::Function function) 
     return &state.kept().get<CountsOfAll>().of[*index];
 }
 
-Report::Refused* refused_until_agreed(Communicator& state, select::Function function) {
+Report::RefusedRow* refused_until_agreed(Communicator& state, select::Function function) {
     const auto index = Communicator::AllLeftToMpi::irregular_index(function);
     if (!index || !state.left().until_agreed[*index]) return nullptr;
     RepeatedCounts* const repeated = repeated_counts(state, function);

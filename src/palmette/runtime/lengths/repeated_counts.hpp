@@ -85,6 +85,6 @@ class RepeatedCounts {
 RepeatedCounts* repeated_counts(Communicator& state, select::Function function);
 /// The report's row of a blocking call that is left to the MPI, as nothing is agreed of its counts; null: it has to be
 /// looked at. Counts a call that has not to.
-Report::Refused* refused_until_agreed(Communicator& state, select::Function function);
+Report::RefusedRow* refused_until_agreed(Communicator& state, select::Function function);
 
 }  // namespace palmette::runtime

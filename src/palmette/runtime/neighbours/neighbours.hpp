@@ -20,7 +20,7 @@
 namespace palmette::runtime {
 
 /// See docs/decisions/0026-neighbourhoods.md.
-class NeighbourPlans : public Kept {
+class NeighbourPlans : public KeptState {
   public:
     /// Collective, at the first call. `comm`: the program's, whose state this is.
     NeighbourPlans(Communicator& state, MPI_Comm comm);

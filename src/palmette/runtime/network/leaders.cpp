@@ -39,12 +39,12 @@ void Leaders::free() noexcept {
 
 int Leaders::send(int to, int tag, const void* data, int bytes) noexcept {
     try {
-        std::erase_if(sent_, [](Sent& one) {
+        std::erase_if(sent_, [](PendingSend& one) {
             int done = 0;
             return PMPI_Test(&one.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
         });
         const char* const begin = static_cast<const char*>(data);
-        Sent& one = sent_.emplace_back();
+        PendingSend& one = sent_.emplace_back();
         one.bytes.assign(begin, begin + bytes);
         if (PMPI_Isend(one.bytes.data(), bytes, MPI_BYTE, to, tag, comm_, &one.request) != MPI_SUCCESS) {
             sent_.pop_back();
@@ -167,7 +167,7 @@ bool Leaders::settle() noexcept {
                 good = good && PMPI_Recv(dropped.data(), bytes, MPI_BYTE, from, status.MPI_TAG, comm_,
                                          MPI_STATUS_IGNORE) == MPI_SUCCESS;
             }
-        for (Sent& one : sent_) {
+        for (PendingSend& one : sent_) {
             request = one.request;
             wait();
         }

@@ -34,7 +34,7 @@ class Leaders final : public aggregate::sharp::OutOfBand {
     void free() noexcept;
 
   private:
-    struct Sent {
+    struct PendingSend {
         MPI_Request request = MPI_REQUEST_NULL;
         std::vector<char> bytes;
     };
@@ -44,7 +44,7 @@ class Leaders final : public aggregate::sharp::OutOfBand {
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     int rank_ = 0, size_ = 0;
-    std::vector<Sent> sent_;
+    std::vector<PendingSend> sent_;
     std::vector<std::uint32_t> sent_to_, received_from_;  ///< messages since settle(), by member
     AbortNotice aborted_;
     bool told_ = false, refuses_ = false;

@@ -76,22 +76,22 @@ Gain gain_of(const ServedRows& served, const ComparedRows& compared, int ranks) 
 
 const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
 
-Report::Served& Report::served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
-                                   const std::string& reason, bool blocking) {
+Report::ServedRow& Report::served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
+                                      const std::string& reason, bool blocking) {
     const std::lock_guard lock(mutex_);
-    Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm, blocking}];
+    ServedRow& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm, blocking}];
     row.min_bytes = std::min(row.min_bytes, block_bytes);
     row.max_bytes = std::max(row.max_bytes, block_bytes);
     if (row.reason.empty()) row.reason = reason;
     return row;
 }
 
-Report::Refused& Report::refused_row(Function function, Refusal refusal, const std::string& detail) {
+Report::RefusedRow& Report::refused_row(Function function, Refusal refusal, const std::string& detail) {
     const std::lock_guard lock(mutex_);
     return refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
 }
 
-Report::Compared& Report::compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm) {
+Report::ComparisonRow& Report::compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm) {
     const std::lock_guard lock(mutex_);
     return compared_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
 }
@@ -118,29 +118,29 @@ std::pair<std::int64_t, std::int64_t> Report::own_calls() const {
     return {served, left};
 }
 
-double Report::Served::mean_seconds() const {
+double Report::ServedRow::mean_seconds() const {
     return seconds / static_cast<double>(std::max<std::int64_t>(calls.rank_calls(), 1));
 }
 
-double Report::Served::multiple() const {
+double Report::ServedRow::multiple() const {
     const double limit_s = bound_seconds + crossed.seconds();
     if (bounded == 0 || bounded < calls.operations() || limit_s <= 0) return 0;
     return mean_seconds() * static_cast<double>(bounded) / limit_s;
 }
 
-void Report::timed(Served& row, double seconds) {
+void Report::timed(ServedRow& row, double seconds) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
     row.max_seconds = std::max(row.max_seconds, seconds);
 }
 
-void Report::bounded(Served& row, double bound_s) {
+void Report::bounded(ServedRow& row, double bound_s) {
     const std::lock_guard lock(mutex_);
     row.bound_seconds += bound_s;
     ++row.bounded;
 }
 
-void Report::bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job,
+void Report::bounded(ServedRow& row, const model::OwnMessages& messages, const topology::Job& job,
                      const topology::Job& world, topology::Rank world_rank, bool counts) {
     const std::lock_guard lock(mutex_);
     row.crossed.add(messages, job, world, world_rank);
@@ -217,8 +217,8 @@ Json Report::pack() const {
 
 void Report::absorb(const Json& other) {
     for (const Json& item : other.find("served")->items("served")) {
-        Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
-                               item.find("a")->string("a"), integer(item, "b") != 0}];
+        ServedRow& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
+                                  item.find("a")->string("a"), integer(item, "b") != 0}];
         add(row.calls, item);
         row.min_bytes = std::min(row.min_bytes, integer(item, "l"));
         row.max_bytes = std::max(row.max_bytes, integer(item, "h"));
@@ -230,13 +230,13 @@ void Report::absorb(const Json& other) {
         if (const Json* crossed = item.find("x")) row.crossed.absorb(model::CrossedEdges::unpack(*crossed));
     }
     for (const Json& item : other.find("refused")->items("refused")) {
-        Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
-                                 static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
+        RefusedRow& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
+                                    static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
         add(row.calls, item);
     }
     for (const Json& item : other.find("compared")->items("compared")) {
-        Compared& row = compared_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
-                                   item.find("a")->string("a")}];
+        ComparisonRow& row = compared_[{static_cast<std::uint8_t>(integer(item, "f")),
+                                        static_cast<int>(integer(item, "c")), item.find("a")->string("a")}];
         if (integer(item, "n") > row.pairs) {
             row.ours_s = item.find("o")->number("o");
             row.mpi_s = item.find("m")->number("m");

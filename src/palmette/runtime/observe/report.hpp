@@ -78,7 +78,7 @@ class Report {
         std::int64_t rank_calls() const { return of_first.load() + of_others.load(); }
     };
     /// Calls that were served, or that were not. Rows have stable addresses, so that plans can point at theirs.
-    struct Served {
+    struct ServedRow {
         Calls calls;
         std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
         double seconds = 0, max_seconds = 0;
@@ -90,21 +90,21 @@ class Report {
         double multiple() const;
         double mean_seconds() const;
     };
-    struct Refused {
+    struct RefusedRow {
         Calls calls;
     };
-    /// What comparing with the MPI's own has shown.
-    struct Compared {
+    /// Outcome of comparisons of one algorithm with the MPI's own.
+    struct ComparisonRow {
         std::int64_t pairs = 0;
         double ours_s = 0, mpi_s = 0;         ///< medians of the plan that was compared last
         double cost_s = 0;                    ///< of comparing
         std::array<std::int64_t, 4> plans{};  ///< by verdict
         std::int64_t& of(select::Verdict verdict) { return plans[static_cast<std::size_t>(verdict)]; }
     };
-    Compared& compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm);
-    Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
-                       const std::string& reason, bool blocking = true);
-    Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
+    ComparisonRow& compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm);
+    ServedRow& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
+                          const std::string& reason, bool blocking = true);
+    RefusedRow& refused_row(Function function, Refusal refusal, const std::string& detail);
     /// Calls that aggregators should have served, by why hosts did.
     Calls& by_hosts_row(const std::string& why);
     /// Calls of this process so far that palmette served.
@@ -113,12 +113,12 @@ class Report {
     std::pair<std::int64_t, std::int64_t> own_calls() const;
 
     /// Adds the time of a served call, where times are taken.
-    void timed(Served& row, double seconds);
+    void timed(ServedRow& row, double seconds);
     /// Adds the limit of a served call; from one of its ranks.
-    void bounded(Served& row, double bound_s);
+    void bounded(ServedRow& row, double bound_s);
     /// Adds this rank's part of the limit of a served call; from all of its ranks, of which one counts the call.
-    void bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job, const topology::Job& world,
-                 topology::Rank world_rank, bool counts);
+    void bounded(ServedRow& row, const model::OwnMessages& messages, const topology::Job& job,
+                 const topology::Job& world, topology::Rank world_rank, bool counts);
     void note(const std::string& text);
     /// Single copies that the system refused, so that the payload took the fallback path.
     Counter refused_reads;
@@ -143,10 +143,10 @@ class Report {
     void settle(const model::RoundOrder& order, std::int32_t place, std::int32_t count);
 
     mutable std::mutex mutex_;
-    std::map<ServedKey, Served> served_;
-    std::map<RefusedKey, Refused> refused_;
+    std::map<ServedKey, ServedRow> served_;
+    std::map<RefusedKey, RefusedRow> refused_;
     using ComparedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
-    std::map<ComparedKey, Compared> compared_;
+    std::map<ComparedKey, ComparisonRow> compared_;
     std::map<std::string, Calls> by_hosts_;
     std::map<std::string, int> notes_;
     TopologyReport topologies_;

@@ -99,7 +99,7 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     if (!state.leads()) return;
     Report& report = Process::instance().report();
     const Comparison& comparison = *plan.tally.comparison;
-    Report::Compared& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.route.algorithm);
+    Report::ComparisonRow& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.route.algorithm);
     row.cost_s += comparison.last_cost_s();
     if (!comparison.comparable()) return;
     ++row.pairs;

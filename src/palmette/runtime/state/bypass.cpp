@@ -13,7 +13,7 @@ constinit bool any_open = false;
 
 }  // namespace
 
-bool Bypass::may_open(const CommInfo& comm_info, Report::Refused& row) {
+bool Bypass::may_open(const CommInfo& comm_info, Report::RefusedRow& row) {
     close();
     if (Report::Counter::concurrent || has_outstanding()) return false;
     comm_ = comm_info.comm;
@@ -24,9 +24,9 @@ bool Bypass::may_open(const CommInfo& comm_info, Report::Refused& row) {
     return true;
 }
 
-void Bypass::open(const CommInfo& comm_info, Report::Refused& row) { all_calls_ = may_open(comm_info, row); }
+void Bypass::open(const CommInfo& comm_info, Report::RefusedRow& row) { all_calls_ = may_open(comm_info, row); }
 
-void Bypass::open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
+void Bypass::open(const CommInfo& comm_info, Report::RefusedRow& row, MPI_Datatype type, std::int64_t least,
                   std::int64_t most) {
     all_calls_ = false;
     if (!may_open(comm_info, row)) return;
@@ -35,7 +35,7 @@ void Bypass::open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype 
     span_ = static_cast<std::uint64_t>(most - least);
 }
 
-void Bypass::open(const CommInfo& comm_info, Report::Refused& row, const Arguments& arguments, std::int64_t limit,
+void Bypass::open(const CommInfo& comm_info, Report::RefusedRow& row, const Arguments& arguments, std::int64_t limit,
                   std::int64_t& counted) {
     all_calls_ = false;
     if (!may_open(comm_info, row)) return;

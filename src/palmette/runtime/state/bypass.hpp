@@ -60,10 +60,10 @@ class alignas(64) Bypass {
         bool leads;
     };
     /// From now on takes all calls on that communicator.
-    void open(const CommInfo& comm_info, Report::Refused& row);
+    void open(const CommInfo& comm_info, Report::RefusedRow& row);
     /// From now on takes calls with `least` to `most` elements of `type`, which must be predefined: other handles may
     /// be reused.
-    void open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
+    void open(const CommInfo& comm_info, Report::RefusedRow& row, MPI_Datatype type, std::int64_t least,
               std::int64_t most);
     /// The arguments that a plan depends on; `type`, which must be predefined, and `count` mean nothing for a barrier.
     /// `count`: of all ranks together where the function takes one for each.
@@ -74,7 +74,7 @@ class alignas(64) Bypass {
         int root;
     };
     /// Takes the next calls with these arguments, at most `limit`, and counts them in `counted`, too.
-    void open(const CommInfo& comm_info, Report::Refused& row, const Arguments& arguments, std::int64_t limit,
+    void open(const CommInfo& comm_info, Report::RefusedRow& row, const Arguments& arguments, std::int64_t limit,
               std::int64_t& counted);
     /// Must be called before a call that it hasn't taken looks at what it counts in.
     void settle() {
@@ -89,7 +89,7 @@ class alignas(64) Bypass {
     bool out_of_range(std::int64_t count) const {
         return static_cast<std::uint64_t>(count) - static_cast<std::uint64_t>(least_) > span_;
     }
-    bool may_open(const CommInfo& comm_info, Report::Refused& row);
+    bool may_open(const CommInfo& comm_info, Report::RefusedRow& row);
 
     MPI_Comm comm_{};
     MPI_Datatype type_{};
@@ -101,7 +101,7 @@ class alignas(64) Bypass {
     bool open_ = false, all_calls_ = false, leads_ = false;
     // In the next cache line.
     int ranks_ = 0;
-    Report::Refused* row_ = nullptr;
+    Report::RefusedRow* row_ = nullptr;
     std::int64_t* counted_ = nullptr;
 };
 

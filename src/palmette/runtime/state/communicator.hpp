@@ -36,8 +36,8 @@ CallKind kind_of(const PlanKey& key);
 struct CachedPlan {
     /// What its calls are counted in.
     struct Tally {
-        Report::Served* served = nullptr;         ///< its row in the report
-        Report::Refused* refused = nullptr;       ///< the same, where palmette doesn't serve
+        Report::ServedRow* served = nullptr;      ///< its row in the report
+        Report::RefusedRow* refused = nullptr;    ///< the same, where palmette doesn't serve
         Comparison* comparison = nullptr;         ///< the communicator's, for all plans of its kind; null: none
         std::optional<std::uint32_t> recorded;    ///< its number in the recording, where calls are recorded
         double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
@@ -119,16 +119,16 @@ class Communicator {
 
     /// The report's row of a function whose calls are left to the MPI whatever their arguments; null where a plan has
     /// to be looked up.
-    Report::Refused* always_refused(select::Function function, bool blocking) const {
+    Report::RefusedRow* always_refused(select::Function function, bool blocking) const {
         return left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0];
     }
-    void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
+    void refuse_always(select::Function function, bool blocking, Report::RefusedRow& row) {
         left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
     /// A range of block sizes that is left to the MPI, without looking up a plan.
     struct LeftToMpi {
         std::int64_t from = 1, to = 0;  ///< bytes, both included
-        Report::Refused* row = nullptr;
+        Report::RefusedRow* row = nullptr;
         bool has(std::int64_t bytes) const { return from <= bytes && bytes <= to; }
     };
     /// Null: not known to be left to the MPI.
@@ -139,7 +139,7 @@ class Communicator {
     }
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
-        std::array<std::array<Report::Refused*, 2>, select::all_function_count> always{};
+        std::array<std::array<Report::RefusedRow*, 2>, select::all_function_count> always{};
         /// Functions whose ranks don't know each other's sizes, and may repeat them: alltoallv and alltoallw.
         static constexpr std::size_t irregular_count = 2;
         static std::optional<std::size_t> irregular_index(select::Function function) {
@@ -151,7 +151,7 @@ class Communicator {
         std::array<bool, irregular_count> repeats{};
         /// Their rows in the report, where the table leaves them to the MPI until counts are agreed; null: palmette
         /// serves them before, too.
-        std::array<Report::Refused*, irregular_count> until_agreed{};
+        std::array<Report::RefusedRow*, irregular_count> until_agreed{};
         /// The smallest sizes and the next ones; a table has seldom more.
         std::array<std::array<std::array<LeftToMpi, 4>, 2>, select::all_function_count> sizes{};
     };

@@ -8,9 +8,9 @@
 
 namespace palmette::runtime {
 
-class Kept {
+class KeptState {
   public:
-    virtual ~Kept() = default;
+    virtual ~KeptState() = default;
     /// Collective: the communicator is freed, or the MPI ends.
     virtual void leave() {}
 };
@@ -50,7 +50,7 @@ class KeptByWays {
     static constexpr char key = 0;  ///< its address tells types apart
     struct Entry {
         const char* key;
-        std::unique_ptr<Kept> kept;
+        std::unique_ptr<KeptState> kept;
     };
     std::vector<Entry> entries_;
 };

@@ -138,13 +138,13 @@ class Process {
     std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,
                                           const std::shared_ptr<const Settings>& forced);
     /// What the ranks of a new communicator have agreed on.
-    struct Settled {
+    struct CommunicatorSetup {
         std::shared_ptr<const Place> place;  ///< where they sit; null: it can't be served
         std::optional<Refusal> unusable = Refusal::no_state;
         DeviceAgreement::Drivers drivers;
     };
     /// Collective.
-    Settled settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced);
+    CommunicatorSetup settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced);
     void write_report();
     /// Rank 0's part, where PALMETTE_JOBLOG asks for it.
     void log_job() const;

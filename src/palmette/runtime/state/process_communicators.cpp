@@ -204,7 +204,7 @@ std::unique_ptr<Communicator> Process::make_communicator(MPI_Comm comm) {
                       "without palmette's library: start all ranks under `palmette run`, or none"));
     MPI_Comm shadow_comm = make_shadow_comm(comm);
     const std::shared_ptr<const Settings> forced = control_.settings();
-    Settled settled;
+    CommunicatorSetup settled;
     if (shadow_comm != MPI_COMM_NULL) {
         settled = settle(comm, shadow_comm, forced);
         if (!settled.place && shadow_comm != apart_)
@@ -275,8 +275,9 @@ std::uint64_t Process::verdicts_digest(const std::vector<topology::Rank>& member
     return 0;
 }
 
-Process::Settled Process::settle(MPI_Comm comm, MPI_Comm shadow_comm, const std::shared_ptr<const Settings>& forced) {
-    Settled out;
+Process::CommunicatorSetup Process::settle(MPI_Comm comm, MPI_Comm shadow_comm,
+                                           const std::shared_ptr<const Settings>& forced) {
+    CommunicatorSetup out;
     const Settings& settings = forced ? *forced : settings_;
     std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
     // Simulated services are no members, and take part on the world alone.

@@ -225,7 +225,7 @@ std::optional<int> ByNccl::serve(const CallArguments& arguments) {
             base::cat("NCCL isn't used any more by a communicator of ", state_.size(), " ranks: ", ranks_.why()));
     if (outcome == NcclRanks::Outcome::not_tried || outcome == NcclRanks::Outcome::failed) return std::nullopt;
     device->set_in_place();
-    Report::Served& row =
+    Report::ServedRow& row =
         process.report().served_row(arguments.function, bytes, "nccl", "all buffers are on devices", true);
     row.calls.add(state_.leads());
     if (process.observers().of_calls()) process.report().timed(row, PMPI_Wtime() - begin_s);

@@ -11,7 +11,7 @@
 namespace palmette::runtime {
 
 /// The ranks agree at each call whose blocks are long enough whether all of them can.
-class ByNccl final : public Kept, public EarlyWay {
+class ByNccl final : public KeptState, public EarlyWay {
   public:
     ByNccl(Communicator& state, std::chrono::seconds limit)
         : state_(state), ranks_(state.shadow_comm(), state.rank(), state.size(), 1, limit) {}

@@ -43,7 +43,7 @@ std::pair<Aggregation*, bool> Aggregations::find(Communicator& state, const Cach
 
 int InNetwork::run_kept(Work& call, MpiExecutor& executor, const execute::Environment& environment) {
     const execute::BoundProgram& program = call.plan->bound;
-    const Operation::Known known = *call.operation->known();
+    const Operation::KernelKind known = *call.operation->known();
     KeptMembers& kept = *aggregation_.kept();
     executor.aggregation().use(&aggregation_.channels(), &aggregation_.tree(), {known.op, known.element},
                                has_outstanding(), kept.group());
@@ -63,7 +63,7 @@ int InNetwork::run(Work& call, MpiExecutor& executor) {
         if (environment.bases.send == environment.bases.recv)
             environment.bases.send =
                 call.scratch_copy(environment.bases.send, static_cast<std::size_t>(call.plan->key.block_bytes));
-        const Operation::Known known = *call.operation->known();
+        const Operation::KernelKind known = *call.operation->known();
         executor.aggregation().use(&aggregation_.channels(), &aggregation_.tree(), {known.op, known.element},
                                    has_outstanding());
         executor.prepare(program);

@@ -12,7 +12,7 @@
 namespace palmette::runtime {
 
 /// A communicator's, by level of the groups.
-class Aggregations : public Kept {
+class Aggregations : public KeptState {
   public:
     /// Collective. That of a plan for the network, and whether it serves; if not: Aggregation::why.
     std::pair<Aggregation*, bool> find(Communicator& state, const CachedPlan& plan, const Settings& settings);
