@@ -20,7 +20,7 @@ class FastPath : public testing::Test {
         Report::Counter::concurrent = true;
     }
     Bypass bypass;
-    Report::Refused row;
+    Report::RefusedRow row;
 };
 
 TEST_F(FastPath, takes_what_it_was_opened_for_and_nothing_else) {
@@ -181,7 +181,7 @@ TEST_F(Comparing, of_unlike_calls_counts_for_nothing) {
 
 TEST(Report, counts_by_function_size_and_algorithm) {
     Report report;
-    Report::Served& row = report.served_row(Function::bcast, 1024, "ring", "a test");
+    Report::ServedRow& row = report.served_row(Function::bcast, 1024, "ring", "a test");
     EXPECT_EQ(&report.served_row(Function::bcast, 1023, "ring", "a test"), &row) << "one class of sizes";
     EXPECT_NE(&report.served_row(Function::bcast, 1 << 20, "ring", "a test"), &row);
     EXPECT_NE(&report.served_row(Function::bcast, 1024, "tree", "a test"), &row);
@@ -199,7 +199,7 @@ TEST(Report, counts_by_function_size_and_algorithm) {
 
 TEST(Report, says_what_to_do_where_nothing_was_compared) {
     Report report;
-    Report::Served& served = report.served_row(Function::allgather, 1024, "ring", "");
+    Report::ServedRow& served = report.served_row(Function::allgather, 1024, "ring", "");
     for (int call = 0; call < 60; ++call) served.calls.add(true);
     const std::string text = report.to_json(4, 2.0, base::Json()).find("gain")->find("sentence")->string("sentence");
     EXPECT_NE(text.find("not compared with the MPI alone; run longer, or: palmette "
@@ -210,7 +210,7 @@ TEST(Report, says_what_to_do_where_nothing_was_compared) {
 
 TEST(Report, tells_first_what_served_calls_took_and_saved) {
     Report report;
-    Report::Served& fast = report.served_row(Function::bcast, 1024, "ring", "a test");
+    Report::ServedRow& fast = report.served_row(Function::bcast, 1024, "ring", "a test");
     for (int rank = 0; rank < 4; ++rank) {
         for (int call = 0; call < 100; ++call) fast.calls.add(rank == 0);
         report.timed(fast, 0.5);
@@ -220,7 +220,7 @@ TEST(Report, tells_first_what_served_calls_took_and_saved) {
     const std::string took = "served collectives took 500 ms of a rank's time (25 %); ";
     const std::string advice = "; run longer, or: palmette run --compare mpiexec ...";
     EXPECT_EQ(text(), took + "not compared with the MPI alone" + advice);
-    Report::Compared& compared = report.compared_row(Function::bcast, 1024, "ring");
+    Report::ComparisonRow& compared = report.compared_row(Function::bcast, 1024, "ring");
     compared.pairs = 3, compared.ours_s = 4e-3, compared.mpi_s = 9e-3, compared.cost_s = 0.1;
     ++compared.of(select::Verdict::open);
     EXPECT_EQ(text(), took + "whether the MPI alone is slower isn't known yet (3 pairs of calls compared)" + advice);
@@ -232,7 +232,7 @@ TEST(Report, tells_first_what_served_calls_took_and_saved) {
         << text();
     report.served_row(Function::allreduce, 8, "ring", "").calls.add(true);
     EXPECT_NE(text().find("; 1 kind not compared)"), std::string::npos) << text();
-    Report::Compared& other = report.compared_row(Function::allreduce, 8, "ring");
+    Report::ComparisonRow& other = report.compared_row(Function::allreduce, 8, "ring");
     other.pairs = 1;
     ++other.of(select::Verdict::open);
     EXPECT_NE(text().find("4 pairs of calls compared; 1 of 2 kinds still open)"), std::string::npos) << text();
