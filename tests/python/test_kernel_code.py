@@ -20,7 +20,7 @@ BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
 Code = dict[str, list[tuple[str, str]]]
 """Function without namespace and arguments -> its instructions: mnemonic and operands."""
 
-FUNCTION = re.compile(r"^[0-9a-f]+ <void palmette::runtime::kernels_(?P<set>\w+)::(?P<name>.+)\(void const\*, .*\)>:$")
+FUNCTION = re.compile(r"^[0-9a-f]+ <void palmette::kernels::kernels_(?P<set>\w+)::(?P<name>.+)\(void const\*, .*\)>:$")
 INSTRUCTION = re.compile(r"^\s+[0-9a-f]+:\t(?:[0-9a-f]{2} )+\s*\t(?P<mnemonic>\S+)\s*(?P<operands>[^#<]*)")
 
 REGISTER = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
@@ -76,7 +76,7 @@ def disassembled(library: Path, objdump: str) -> dict[str, Code]:
             start = FUNCTION.match(line)
             current = None
             if start is not None:
-                name = start["name"].replace(f"palmette::runtime::kernels_{start['set']}::", "")
+                name = start["name"].replace(f"palmette::kernels::kernels_{start['set']}::", "")
                 current = found[start["set"]][name]
         elif current is not None and (instruction := INSTRUCTION.match(line)) is not None:
             current.append((instruction["mnemonic"], instruction["operands"]))

@@ -15,9 +15,9 @@ from palmette.cli.progress import ActivityLine
 
 CODE = """
 import sys, time
-from palmette.cli.progress import Working
-Working.QUIET_S = 0.2
-with Working("planning") as working:
+from palmette.cli.progress import ActivityLine
+ActivityLine.QUIET_S = 0.2
+with ActivityLine("planning") as working:
     holder = __import__("subprocess").Popen(["sleep", "30"], close_fds=False)  # keeps what it inherits
     time.sleep(0.5)
     working.now("verifying")
