@@ -196,7 +196,7 @@ def test_json_says_how_much_was_converted(palmette: Call, here: Path) -> None:
 def test_a_long_conversion_says_what_makes_it_shorter(
     palmette: Call, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "MANY", 600)
+    monkeypatch.setattr(cli, "SLOW_CALLS", 600)
     result = palmette("convert", "calls", "--to", "csv", "-o", "x")
     assert (result.status, result.err.count("\n")) == (0, 1)
     assert "648 calls to read; --from, --until and --ranks take some of them" in result.err
