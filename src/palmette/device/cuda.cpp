@@ -1,9 +1,6 @@
 // What CUDA's driver does otherwise than HIP: contexts, where memory lies, kernels.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <mutex>
-#include <type_traits>
 #include <vector>
 
 #include "palmette/device/cuda_api.hpp"
@@ -42,10 +39,7 @@ struct Api {
                            void**, void**);
 
     bool load(void* library) {
-        const auto get = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-            return function != nullptr;
-        };
+        const auto get = [&](auto& function, const char* name) { return load_symbol(library, name, function); };
         get(CtxGetId, "cuCtxGetId");
         get(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
         get(MemRetainAllocationHandle, "cuMemRetainAllocationHandle");

@@ -1,17 +1,11 @@
 // What CUDA's driver and HIP do alike.
 #include "palmette/device/driver.hpp"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 namespace palmette::device {
 
 bool Symbols::load(void* library, Names names) {
     const auto get = [&](auto& function, const char* cuda, const char* hip) {
-        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-            dlsym(library, names == Names::cuda ? cuda : hip));
-        return function != nullptr;
+        return load_symbol(library, names == Names::cuda ? cuda : hip, function);
     };
     get(accesses, "cuDeviceCanAccessPeer", "hipDeviceCanAccessPeer");
     get(export_memory, "cuIpcGetMemHandle", "hipIpcGetMemHandle");

@@ -4,6 +4,8 @@
 // context, and each leaves the calling thread's current context or device as it was.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +63,13 @@ struct Rows {
     std::int64_t count = 1;
     std::int64_t stride = 0;  ///< from one row to the next, on both sides
 };
+
+/// Points `function` at a library's symbol. False: the library lacks it, and `function` is null.
+template <class Function>
+bool load_symbol(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    return function != nullptr;
+}
 
 /// The functions that CUDA's driver and HIP have alike, but for their names. Addresses on devices are pointers here;
 /// CUDA's are integers of the same size.

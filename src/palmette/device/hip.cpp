@@ -1,7 +1,4 @@
 // AMD's HIP. Seen on the test driver only: no machine with such a device has been at hand.
-#include <dlfcn.h>
-
-#include <type_traits>
 
 #include "palmette/device/driver.hpp"
 
@@ -29,10 +26,7 @@ struct Api {
     int (*Memcpy2DAsync)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int, void*);
 
     bool load(void* library) {
-        const auto get = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-            return function != nullptr;
-        };
+        const auto get = [&](auto& function, const char* name) { return load_symbol(library, name, function); };
         return get(GetDevice, "hipGetDevice") && get(SetDevice, "hipSetDevice") &&
                get(GetErrorName, "hipGetErrorName") && get(PointerGetAttributes, "hipPointerGetAttributes") &&
                get(MemcpyAsync, "hipMemcpyAsync") && get(Memcpy2DAsync, "hipMemcpy2DAsync");

@@ -59,10 +59,7 @@ struct NcclApi {
     int version = 0;
 
     bool load(void* library) {
-        const auto get = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-            return function != nullptr;
-        };
+        const auto get = [&](auto& function, const char* name) { return load_symbol(library, name, function); };
         get(CommInitRankConfig, "ncclCommInitRankConfig");
         return get(GetVersion, "ncclGetVersion") && get(GetUniqueId, "ncclGetUniqueId") &&
                get(GetErrorString, "ncclGetErrorString") && get(CommInitRank, "ncclCommInitRank") &&
