@@ -183,8 +183,8 @@ void DeviceMemory::let_go() {
 
 int DeviceMemory::combine(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes) {
     if (!find(left) && !find(right) && !find(target)) return host_->combine(index, left, right, target, bytes);
-    if (bytes <= 0 || combine_there(index, left, right, target, bytes)) return 0;
-    return combine_here(index, left, right, target, bytes);
+    if (bytes <= 0 || combine_on_device(index, left, right, target, bytes)) return 0;
+    return combine_on_host(index, left, right, target, bytes);
 }
 
 std::optional<KnownOperation> DeviceMemory::kernel_for(std::uint8_t operation, device::Driver& driver) const {
@@ -193,8 +193,8 @@ std::optional<KnownOperation> DeviceMemory::kernel_for(std::uint8_t operation, d
     return known;
 }
 
-bool DeviceMemory::combine_there(std::uint8_t index, const char* left, const char* right, char* target,
-                                 std::int64_t bytes) {
+bool DeviceMemory::combine_on_device(std::uint8_t index, const char* left, const char* right, char* target,
+                                     std::int64_t bytes) {
     const Region* const a = find(left);
     const Region* const b = find(right);
     const Region* const to = find(target);
@@ -214,12 +214,12 @@ bool DeviceMemory::combine_there(std::uint8_t index, const char* left, const cha
         return false;
     }
     way.begun = has_begun_ = true;
-    ++counts_.combined_there;
+    ++counts_.combined_on_device;
     return true;
 }
 
-int DeviceMemory::combine_here(std::uint8_t index, const char* left, const char* right, char* target,
-                               std::int64_t bytes) {
+int DeviceMemory::combine_on_host(std::uint8_t index, const char* left, const char* right, char* target,
+                                  std::int64_t bytes) {
     const std::int64_t extent = host_->element_bytes(index);
     prepare_reductions(extent);
     await_begun();

@@ -75,15 +75,15 @@ class DeviceMemory final : public Memory, public node::SharedNode::Reader {
     }
     /// Where `bytes` that a peer has exported are reached by commands at `place`, until `let_go`; null: they can't be.
     const char* reach(const device::Exported& exported, std::int64_t bytes, const device::Place& place);
-    /// Nothing of the peers' is in use any more.
+    /// Releases the mappings of peers' memory, once no copy from there is outstanding.
     void let_go();
 
     device::Status take_failure() { return std::exchange(failure_, nullptr); }
 
-    /// What it has done since the last `take_counts`.
+    /// Bytes copied and reductions begun since the last `take_counts`.
     struct Counts {
         std::int64_t bytes_read = 0, bytes_written = 0;
-        std::int64_t combined_there = 0;  ///< reductions on a device
+        std::int64_t combined_on_device = 0;  ///< reductions on a device
     };
     Counts take_counts() { return std::exchange(counts_, {}); }
 
@@ -124,8 +124,8 @@ class DeviceMemory final : public Memory, public node::SharedNode::Reader {
     void copy_by_host(char* to, const Region& target, const char* from, const Region& source, std::int64_t bytes);
     void synchronize(Way& way);
     void add_reached(const char* begin, std::int64_t bytes, const device::Place& place);
-    bool combine_there(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
-    int combine_here(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
+    bool combine_on_device(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
+    int combine_on_host(std::uint8_t index, const char* left, const char* right, char* target, std::int64_t bytes);
     void note(device::Status status) {
         if (status && !failure_) failure_ = status;
     }

@@ -63,7 +63,7 @@ class IpcTransport final : public Transport {
     int receive(Executor& executor, std::uint32_t index);
     bool begin_copy(Executor& executor, std::uint32_t index);
     bool is_through(Executor& executor, const Rendezvous& one);
-    /// Where messages of so many bytes are opened by handle, the memory; else null, as where none lies on a device.
+    /// Device memory of the operation where a message of this step's size is opened by handle; else null.
     static DeviceMemory* memory(Executor& executor, const BoundStep& step);
     /// A device's buffer of this rank that the message is all in; null: none.
     static char* on_device(Executor& executor, const BoundStep& step);

@@ -58,8 +58,8 @@ void NodeTransport::end(Executor& executor, bool /*failed*/) {
     if (!shared) return;
     if (DeviceMemory* device = executor.environment().memory->device()) [[unlikely]] {
         // Peers' memory may be read until here.
-        for (const BegunPull& one : begun_) device->await(one.mark);
-        begun_.clear();
+        for (const DeferredPull& one : deferred_) device->await(one.mark);
+        deferred_.clear();
         shared->read_device_with(nullptr);
     }
     shared->end();
@@ -164,16 +164,16 @@ const char* NodeTransport::reach(Executor& executor, const BoundStep& step, cons
     return device->reach(exported, exposure.bytes, device->place());
 }
 
-void NodeTransport::begin(Memory& memory, std::uint32_t pull) { begun_.push_back({pull, memory.mark()}); }
+void NodeTransport::defer(Memory& memory, std::uint32_t pull) { deferred_.push_back({pull, memory.mark()}); }
 
-/// False: not that one. Else `done` tells whether its copies are.
-bool NodeTransport::has_begun(Memory& memory, std::uint32_t pull, bool& done) {
-    const auto begun =
-        std::find_if(begun_.begin(), begun_.end(), [&](const BegunPull& one) { return one.step == pull; });
-    if (begun == begun_.end()) return false;
+/// Whether a pull was deferred; `done`: then whether its copies have completed.
+bool NodeTransport::poll_deferred(Memory& memory, std::uint32_t pull, bool& done) {
+    const auto one =
+        std::find_if(deferred_.begin(), deferred_.end(), [&](const DeferredPull& each) { return each.step == pull; });
+    if (one == deferred_.end()) return false;
     memory.look();
-    done = memory.is_done(begun->mark);
-    if (done) begun_.erase(begun);
+    done = memory.is_done(one->mark);
+    if (done) deferred_.erase(one);
     return true;
 }
 
@@ -181,7 +181,7 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     node::SharedNode& shared = *executor.environment().shared;
     DeviceMemory* const device = executor.memory().device();
-    if (!begun_.empty() && has_begun(executor.memory(), index, done)) [[unlikely]] {
+    if (!deferred_.empty() && poll_deferred(executor.memory(), index, done)) [[unlikely]] {
         if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
         return 0;
     }
@@ -221,7 +221,7 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     }
     if (done && executor.memory().has_begun()) [[unlikely]] {
         done = false;
-        begin(executor.memory(), index);
+        defer(executor.memory(), index);
     }
     if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
     return error;

@@ -85,8 +85,8 @@ class NodeTransport : public Transport {
     bool expose_on_device(Executor& executor, const BoundStep& step, const char* data);
     const char* reach(Executor& executor, const BoundStep& step, const node::Exposure& exposure);
     int pull(Executor& executor, std::uint32_t index, bool& done);
-    [[gnu::cold, gnu::noinline]] void begin(Memory& memory, std::uint32_t pull);
-    [[gnu::cold, gnu::noinline]] bool has_begun(Memory& memory, std::uint32_t pull, bool& done);
+    [[gnu::cold, gnu::noinline]] void defer(Memory& memory, std::uint32_t pull);
+    [[gnu::cold, gnu::noinline]] bool poll_deferred(Memory& memory, std::uint32_t pull, bool& done);
     int fetch(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch, bool& done);
     int read_part(Executor& executor, const BoundStep& step, const node::Exposure& exposure, Fetch& fetch, char* to,
                   bool& there);
@@ -101,12 +101,12 @@ class NodeTransport : public Transport {
     std::vector<Fetch> relayed_;          ///< refused ones; the first has the outstanding request
     RankSet unreadable_, refused_by_;     ///< members of the node; ranks
     base::ByteBuffer bounce_;
-    struct BegunPull {
+    struct DeferredPull {
         std::uint32_t step;
         std::uint64_t mark;  ///< of Memory
     };
-    std::vector<BegunPull> begun_;  ///< pulls whose copies by a device's queue are outstanding
-    bool descriptors_fit_ = true;   ///< in the ring of this operation, beside what is copied there
+    std::vector<DeferredPull> deferred_;  ///< pulls whose copies by a device's queue are outstanding
+    bool descriptors_fit_ = true;         ///< in the ring of this operation, beside what is copied there
     bool device_refused_ = false;
 };
 

@@ -164,7 +164,7 @@ void expect_combined() {
             EXPECT_EQ(memory.combine(0, l, r, t, bytes), 0);
             memory.await_begun();
             memory.read(got.data(), t, bytes);
-            EXPECT_EQ(memory.take_counts().combined_there, on_device);
+            EXPECT_EQ(memory.take_counts().combined_on_device, on_device);
             for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(got[i], left[i] + right[i]) << i;
         };
     };
