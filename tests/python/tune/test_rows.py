@@ -19,7 +19,8 @@ HERE = Range(8, 32, 4, 16, 1, 4)
 
 def decided(function: str, size: int, spec: str, holds: Range = HERE) -> FinalVerdict:
     outcome = "present" if spec == "table" else "better"
-    return FinalVerdict(Verdict(Cell(function, size), outcome, spec, 1e-3, 2e-3, 3e-3, 20), "ring", holds)  # type: ignore[arg-type]
+    verdict = Verdict(Cell(function, size), outcome, spec, 1e-3, 2e-3, 3e-3, 20)  # type: ignore[arg-type]
+    return FinalVerdict(verdict, "ring", holds)
 
 
 def rows(*found: FinalVerdict) -> list[dict[str, Any]]:
